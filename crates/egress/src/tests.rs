@@ -256,6 +256,10 @@ enum Proxying {
     Hangs,
     /// It fails in the middle of a connection.
     Breaks,
+    /// Its answers end in the middle of a connection, in order and without a word.
+    Leaves,
+    /// It says that a connection is over because of a failure.
+    ClosesFor(&'static str),
     /// It says nothing when it is told that a connection is over.
     NeverCloses,
 }
@@ -320,11 +324,15 @@ async fn proxied(
         let mut buffer = vec![0; 100_000];
         while let Ok(length @ 1..) = reader.read(&mut buffer).await {
             send.send(Ok(data(ID, &buffer[..length]))).await.ok()?;
-            if does == Proxying::Breaks {
-                return send.send(Err(Status::unavailable("the agent is gone"))).await.ok();
+            match does {
+                Proxying::Breaks => return send.send(Err(Status::unavailable("the agent is gone"))).await.ok(),
+                Proxying::Leaves => return Some(()),
+                Proxying::ClosesFor(_) => break,
+                _ => {}
             }
         }
-        let over = CloseResponse { error: String::new(), connect_id: ID };
+        let error = if let Proxying::ClosesFor(why) = does { why } else { "" };
+        let over = CloseResponse { error: error.to_owned(), connect_id: ID };
         send.send(Ok(packet(PacketType::CloseRsp, Payload::CloseResponse(over)))).await.ok()
     };
     let forth = async {
@@ -390,15 +398,24 @@ async fn konnectivity_proxies_that_fail_are_named() {
         assert_eq!(refusal(fixture.over_socket("GRPC").connect("node-1.cluster", 1)).await, expected);
         assert!(fixture.counted("failure_count{protocol=\"grpc\",stage=\"proxy\",transport=\"uds\"} 1"));
     }
-    let fixture = Fixture::new();
-    let _closed = konnectivity(&fixture, Proxying::Breaks);
-    let port = echo(&fixture.tasks).await;
-    let mut stream = fixture.over_socket("GRPC").connect("node-1.cluster", port).await.unwrap();
-    stream.write_all(b"words").await.unwrap();
-    let mut heard = [0; 5];
-    stream.read_exact(&mut heard).await.unwrap();
-    let error = stream.read(&mut heard).await.unwrap_err();
-    assert_eq!(error.to_string(), "the agent is gone", "what was read is not all there was");
+}
+
+#[tokio::test]
+async fn what_was_read_before_a_failure_is_not_taken_for_all() {
+    for (does, expected) in [
+        (Proxying::Breaks, "the agent is gone"),
+        (Proxying::Leaves, "tunnel closed"),
+        (Proxying::ClosesFor("connection reset by peer"), "connection reset by peer"),
+    ] {
+        let fixture = Fixture::new();
+        let _closed = konnectivity(&fixture, does);
+        let port = echo(&fixture.tasks).await;
+        let mut stream = fixture.over_socket("GRPC").connect("node-1.cluster", port).await.unwrap();
+        stream.write_all(b"words").await.unwrap();
+        let mut heard = [0; 5];
+        stream.read_exact(&mut heard).await.unwrap();
+        assert_eq!(stream.read(&mut heard).await.unwrap_err().to_string(), expected);
+    }
 }
 
 #[tokio::test(start_paused = true)]

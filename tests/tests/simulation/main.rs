@@ -20,8 +20,9 @@ use story::{Run, Weather, converged};
 use workloads::{Web, Workload};
 
 /// How many seeds are run where `COXSWAIN_SIM_SEEDS` does not say; `COXSWAIN_SIM_SEED` plays a single one again. Each takes
-/// some four seconds of a processor without optimization, spread over all of the code, and CI has an hour for everything.
-const SEEDS: u64 = 30;
+/// some six seconds of a processor without optimization, spread over all of the code: `hack/test.sh` plays them beside all
+/// other tests.
+const SEEDS: u64 = 200;
 /// One seed of so many is played in fair weather, too.
 const IN_FAIR_WEATHER: u64 = 10;
 

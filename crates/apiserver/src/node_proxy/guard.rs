@@ -71,9 +71,45 @@ fn is_own(host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use base::Direct;
+    use std::sync::Arc;
+
+    use base::{Connecting, Connector, Direct};
 
     use super::*;
+
+    #[derive(Debug)]
+    struct Elsewhere;
+
+    impl Connector for Elsewhere {
+        fn connect<'a>(&'a self, _: &'a str, _: u16) -> Connecting<'a> {
+            unreachable!("nobody dials")
+        }
+
+        fn is_direct(&self) -> bool {
+            false
+        }
+    }
+
+    #[tokio::test]
+    async fn names_go_to_a_proxy_but_those_of_its_own_host() {
+        let connector: SharedConnector = Arc::new(Elsewhere);
+        for (name, allowed) in [
+            ("node-1", true),
+            ("node-1.example.", true),
+            ("0xray.example", true),
+            ("10.example", true),
+            ("localhost", false),
+            ("LOCALHOST.", false),
+            ("a.localhost", false),
+            ("127.1", false),
+            ("2130706433", false),
+            ("0x7f000001", false),
+            ("0x7f.1", false),
+            ("", false),
+        ] {
+            assert_eq!(way(&connector, name, 1, Reach::Node).await.is_ok(), allowed, "{name}");
+        }
+    }
 
     #[tokio::test]
     async fn addresses_of_the_host_itself_are_refused() {

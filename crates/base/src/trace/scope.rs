@@ -143,3 +143,84 @@ impl Drop for Entered {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::time::SystemTime;
+
+    use parking_lot::Mutex;
+
+    use super::*;
+
+    /// Gives ids in order, and keeps what it is told.
+    #[derive(Default)]
+    struct Told {
+        ids: Mutex<u8>,
+        records: Mutex<Vec<Record>>,
+    }
+
+    impl Recorder for Told {
+        fn now(&self) -> SystemTime {
+            SystemTime::UNIX_EPOCH
+        }
+
+        fn span_id(&self) -> [u8; 8] {
+            let mut ids = self.ids.lock();
+            *ids += 1;
+            [*ids; 8]
+        }
+
+        fn take(&self, record: Record) {
+            self.records.lock().push(record);
+        }
+    }
+
+    fn context() -> SpanContext {
+        let mut headers = HeaderMap::new();
+        let told = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        headers.insert(super::super::TRACEPARENT, HeaderValue::from_static(told));
+        SpanContext::extract(&headers).unwrap()
+    }
+
+    /// Asks twice below one span, as a request does that is asked about side by side.
+    async fn ask(name: &'static str) {
+        let span = child(name);
+        within(&span, async {
+            tokio::task::yield_now().await;
+            drop(child("below"));
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn works_side_by_side_have_their_own_parents() {
+        let told = Arc::new(Told::default());
+        let recorder: Arc<dyn Recorder> = Arc::<Told>::clone(&told);
+        let root = Span::recorded(recorder, Record::begun(context(), "root", Kind::Server, SystemTime::UNIX_EPOCH));
+        let scope = Scope::of(&root, None).unwrap();
+        scope.run(async { tokio::join!(ask("one"), ask("two"), async { drop(child("beside")) }) }).await;
+        let records = std::mem::take(&mut *told.records.lock());
+        let id = |name: &str| records.iter().find(|record| record.name == name).unwrap().context.span_id;
+        let below = records.iter().filter(|record| record.name == "below");
+        let parents: BTreeSet<_> = below.filter_map(|record| record.parent).collect();
+        assert_eq!(parents, BTreeSet::from([id("one"), id("two")]));
+        let beside = records.iter().find(|record| record.name == "beside").unwrap();
+        assert_eq!(beside.parent, Some(context().span_id));
+    }
+
+    #[tokio::test]
+    async fn notes_of_another_trace_are_not_passed_on() {
+        let mut headers = HeaderMap::new();
+        headers.insert(TRACESTATE, HeaderValue::from_static("a=1"));
+        inject(&Span::none(), &mut headers);
+        assert_eq!(headers.len(), 1, "who is not traced says nothing");
+        let inject = async |state, mut headers| {
+            Scope::passed_on(context(), state).run(async { super::inject(&Span::none(), &mut headers) }).await;
+            headers.get(TRACESTATE).cloned()
+        };
+        assert_eq!(inject(None, headers.clone()).await, None);
+        let own = Some(HeaderValue::from_static("b=2"));
+        assert_eq!(inject(own.clone(), headers).await, own);
+    }
+}
