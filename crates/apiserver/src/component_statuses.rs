@@ -27,7 +27,7 @@ use crate::handlers::note_deprecation;
 use crate::negotiate::Offer;
 use crate::request::IncludeObject;
 use crate::request::list_options;
-use crate::respond::{self, Shown};
+use crate::respond::{self, Rendering};
 use crate::routes::{Endpoint, Routes};
 
 /// How long a component may take to answer.
@@ -52,10 +52,10 @@ impl Endpoint for ComponentStatuses {
         let [group, version, resource] = ComponentStatus::TYPE.place();
         let rules = kinds::find(group, version, resource).ok_or_else(ApiError::unknown_resource)?;
         note_deprecation(cx, &request, rules, "");
-        let shown = Shown {
-            wish: request.wish(),
+        let rendering = Rendering {
+            preferences: request.preferences(),
             include: IncludeObject::read(request.query())?,
-            choice: request.wish().choose(Offer::resource(false))?,
+            choice: request.preferences().choose(Offer::resource(false))?,
             rules,
             now: cx.clock().wall().into(),
             list_kind: format!("{}List", rules.info().kind),
@@ -64,7 +64,7 @@ impl Endpoint for ComponentStatuses {
             let part = parts(cx).into_iter().find(|part| part.name == name);
             let part =
                 part.ok_or_else(|| ApiError::not_found(&GroupResource::named(group, "componentstatus"), name))?;
-            return respond::view(&shown, StatusCode::OK, &part.status(cx).await);
+            return respond::view(&rendering, StatusCode::OK, &part.status(cx).await);
         }
         let wanted = Wanted::read(&request)?;
         let chosen: Vec<Part> = parts(cx).into_iter().filter(|part| wanted.has(&part.name)).collect();
@@ -75,7 +75,7 @@ impl Endpoint for ComponentStatuses {
         };
         let items = statuses.into_iter().map(item).collect();
         let list = List { revision: Revision(0), items, continue_token: String::new(), remaining_item_count: None };
-        respond::list(&shown, &list).await
+        respond::list(&rendering, &list).await
     }
 }
 

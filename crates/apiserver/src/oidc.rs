@@ -45,7 +45,7 @@ impl Endpoint for Issuer {
         } else {
             ("application/json", jwks::discovery_document(issuer, &keys_uri(cx), &keys))
         };
-        routing::require_accepted(request.headers(), request.wish().forms(), routing::Produced::Only(media))?;
+        routing::require_accepted(request.headers(), request.preferences().forms(), routing::Produced::Only(media))?;
         let mut response = Response::new(full(document.to_string()));
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
         if let Ok(cache) = HeaderValue::from_str(&format!("public, max-age={}", max_age.as_secs())) {

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use kinds::versions::VersionConversion;
 use watch_cache::{ChangeEvent, Stored, VersionId};
 
-use crate::questions::{Asking, Next, Outcome, Questions};
+use crate::questions::{Answer, Asking, Next, Questions};
 
 /// Converts at once, from nothing but the object.
 pub trait Convert: Send + Sync {
@@ -96,18 +96,18 @@ impl Conversion {
                     let outcome = self.ask(&**converter, &asking).await;
                     (asking.close(outcome.clone()), outcome)
                 }
-                Next::Wait(question) => match question.outcome().await {
+                Next::Wait(question) => match question.answer().await {
                     Some(outcome) => (question, outcome),
                     None => continue,
                 },
             };
             outcome?;
-            question.settle(&mut missing);
+            question.strike_from(&mut missing);
         }
         Ok(())
     }
 
-    async fn ask(&self, converter: &dyn ConvertElsewhere, asking: &Asking<'_>) -> Outcome {
+    async fn ask(&self, converter: &dyn ConvertElsewhere, asking: &Asking<'_>) -> Answer {
         let (items, _seat) = asking.turn().await?;
         let converted = converter.to_served(items).await?;
         if converted.len() != items.len() {

@@ -15,7 +15,7 @@ const MOST_ASKED: usize = 500;
 const MOST_AT_A_TIME: usize = 32;
 
 /// What became of a question.
-pub(crate) type Outcome = Result<(), ApiError>;
+pub(crate) type Answer = Result<(), ApiError>;
 
 /// The questions about objects in one version.
 pub(crate) struct Questions {
@@ -26,7 +26,7 @@ pub(crate) struct Questions {
 /// A question that was not answered yet.
 pub(crate) struct Question {
     items: Vec<Arc<Stored>>,
-    outcome: watch::Receiver<Option<Outcome>>,
+    answer: watch::Receiver<Option<Answer>>,
 }
 
 /// What somebody who misses objects does next.
@@ -41,7 +41,7 @@ pub(crate) enum Next<'q> {
 pub(crate) struct Asking<'q> {
     questions: &'q Questions,
     question: Arc<Question>,
-    tell: watch::Sender<Option<Outcome>>,
+    tell: watch::Sender<Option<Answer>>,
 }
 
 impl Default for Questions {
@@ -71,8 +71,8 @@ impl Questions {
         if items.is_empty() {
             return shared.first().map(|question| Next::Wait(Arc::clone(question)));
         }
-        let (tell, outcome) = watch::channel(None);
-        let question = Arc::new(Question { items, outcome });
+        let (tell, answer) = watch::channel(None);
+        let question = Arc::new(Question { items, answer });
         open.push(Arc::clone(&question));
         Some(Next::Ask(Asking { questions: self, question, tell }))
     }
@@ -86,8 +86,8 @@ impl Asking<'_> {
     }
 
     /// Tells all who wait for it what became of the question.
-    pub(crate) fn close(self, outcome: Outcome) -> Arc<Question> {
-        self.tell.send_replace(Some(outcome));
+    pub(crate) fn close(self, answer: Answer) -> Arc<Question> {
+        self.tell.send_replace(Some(answer));
         Arc::clone(&self.question)
     }
 }
@@ -100,15 +100,15 @@ impl Drop for Asking<'_> {
 
 impl Question {
     /// What became of it; nothing where it was never asked.
-    pub(crate) async fn outcome(&self) -> Option<Outcome> {
-        let mut outcome = self.outcome.clone();
-        let told = outcome.wait_for(Option::is_some).await.ok()?;
+    pub(crate) async fn answer(&self) -> Option<Answer> {
+        let mut answer = self.answer.clone();
+        let told = answer.wait_for(Option::is_some).await.ok()?;
         told.clone()
     }
 
     /// Strikes what the question was about from a list: nobody asks about an object twice, whatever came of it.
-    pub(crate) fn settle(&self, missing: &mut Vec<Arc<Stored>>) {
-        let settled: HashSet<usize> = self.items.iter().map(identity).collect();
-        missing.retain(|item| !settled.contains(&identity(item)));
+    pub(crate) fn strike_from(&self, missing: &mut Vec<Arc<Stored>>) {
+        let asked: HashSet<usize> = self.items.iter().map(identity).collect();
+        missing.retain(|item| !asked.contains(&identity(item)));
     }
 }

@@ -58,14 +58,14 @@ pub struct RegistryOptions {
     /// still know it.
     pub compacted: Arc<AtomicI64>,
     /// The resources that are kept in another store; from `--etcd-servers-overrides`.
-    pub elsewhere: HashMap<GroupResource, Place>,
+    pub elsewhere: HashMap<GroupResource, ResourceStore>,
     /// What the values of a resource pass on their way to the store and back, if anything.
     pub transformers: Transformers,
 }
 
 /// A store, and the revision up to which it was compacted.
 #[derive(Clone)]
-pub struct Place {
+pub struct ResourceStore {
     /// The store.
     pub backend: Arc<dyn Backend>,
     /// The revision.

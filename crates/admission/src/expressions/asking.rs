@@ -10,7 +10,7 @@ use crate::{Attributes, Context};
 const AUTHORIZER: &str = "authorizer";
 
 /// Evaluates until nothing is asked that is not answered yet.
-pub(crate) async fn settled<T: Send>(
+pub(crate) async fn answered<T: Send>(
     cx: &Context,
     attributes: &Attributes,
     mut evaluate: impl FnMut(&Arc<Answers>) -> T + Send,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use admission_cel::{Answers, MatchConditions, Matched, Scene};
 
-use super::asking::settled;
+use super::asking::answered;
 use crate::recorder::ConditionRun;
 use crate::{Attributes, Context};
 
@@ -34,7 +34,7 @@ pub(crate) async fn holds<'s>(
         Matched::No { failed, .. } => (Held::No, failed),
         Matched::Failed(errors) => (Held::Failed(super::joined(&errors)), errors.len()),
     };
-    let (held, failed) = settled(cx, attributes, evaluate).await;
+    let (held, failed) = answered(cx, attributes, evaluate).await;
     cx.recorder.conditions_evaluated(run, cx.clock.monotonic() - begun);
     for _ in 0..failed {
         cx.recorder.condition_failed(run);

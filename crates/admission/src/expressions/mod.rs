@@ -5,7 +5,7 @@ mod asking;
 mod conditions;
 mod request;
 
-pub(crate) use asking::settled;
+pub(crate) use asking::answered;
 pub(crate) use conditions::{Held, holds};
 pub(crate) use request::{lateness, request};
 

@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use cel::Value;
 use parking_lot::Mutex;
 
-use crate::expressions::{Held, settled};
+use crate::expressions::{Held, answered};
 use crate::matching::{Known, Matched, Subject};
 use crate::policies::mutating::{Changed, change};
 use crate::policies::{Policy, Sets, Views, is_exempt, plan};
@@ -210,7 +210,7 @@ impl<'a> Run<'a> {
             Held::Failed(message) => return Ok(Mutated { failure: Some((message, PolicyError::Invalid)), ..outcome }),
         }
         for own in &policy.compiled {
-            let changed = settled(cx, attributes, |answers| {
+            let changed = answered(cx, attributes, |answers| {
                 let facts = Facts { object: Value::of_object(&*now), ..views.facts(matched, answers) };
                 change(cx, attributes, policy, own, (&*now, facts), params)
             });

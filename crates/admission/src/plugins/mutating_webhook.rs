@@ -132,7 +132,7 @@ impl Round<'_> {
             Err(Failure::Unasked { reason, .. }) => {
                 self.annotate(hook, &place, false);
                 let annotation = format!("failed-open.mutation.webhook.admission.k8s.io/{place}");
-                self.asking.settle(hook, &reason, &annotation)?;
+                self.asking.apply_failure_policy(hook, &reason, &annotation)?;
                 return if self.asking.is_over() { Err(webhook::over()) } else { Ok(()) };
             }
         };

@@ -10,7 +10,7 @@ use api_types::admissionregistration_v1::{ValidatingAdmissionPolicy, ValidatingA
 use api_types::core_v1::Namespace;
 use async_trait::async_trait;
 
-use crate::expressions::{Held, settled};
+use crate::expressions::{Held, answered};
 use crate::matching::{Known, Subject};
 use crate::policies::validating::{Judgement, judge, unknown};
 use crate::policies::{Invocation, Plan, Policy, PolicyDecision, Sets, Views, is_exempt, plan};
@@ -95,7 +95,7 @@ async fn invoke(
         let begun = cx.clock.monotonic();
         let (params, facts) = (params.as_deref(), |answers: &_| views.facts(&plan.matched, answers));
         let judgement = match policy.holds(cx, attributes, Pass::Validating, facts, params).await {
-            Held::Yes => settled(cx, attributes, |answers| judge(policy, &facts(answers), params)).await,
+            Held::Yes => answered(cx, attributes, |answers| judge(policy, &facts(answers), params)).await,
             Held::No => continue,
             Held::Failed(message) => unknown(policy, message),
         };

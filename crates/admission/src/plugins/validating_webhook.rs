@@ -99,7 +99,7 @@ async fn one(
         Err(Failure::Refused(error)) => Err(error),
         Err(Failure::Unasked { reason, .. }) => {
             let annotation = format!("failed-open.validating.webhook.admission.k8s.io/round_0_index_{index}");
-            asking.settle(hook, &reason, &annotation)
+            asking.apply_failure_policy(hook, &reason, &annotation)
         }
     }
 }

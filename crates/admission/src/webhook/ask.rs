@@ -131,7 +131,7 @@ impl Asking<'_> {
     ///
     /// # Errors
     /// 500 where it does not.
-    pub(crate) fn settle(&self, hook: &Hook, reason: &str, annotation: &str) -> Result<(), ApiError> {
+    pub(crate) fn apply_failure_policy(&self, hook: &Hook, reason: &str, annotation: &str) -> Result<(), ApiError> {
         let text = format!("failed calling webhook {:?}: {reason}", hook.name);
         if !hook.fails_open {
             return Err(ApiError::internal(text));

@@ -15,7 +15,7 @@ use component_base::reload::ReloadError;
 use component_base::swappable::{Build, ReloadFamilies, ReloadMetrics, Swappable};
 use egress::EgressSelector;
 
-use super::Parts;
+use super::Dependencies;
 use crate::build_error::BuildError;
 use crate::gates;
 use crate::server_id::server_id_hash;
@@ -110,29 +110,29 @@ impl TokenAuthenticator for Followed {
 }
 
 /// The authenticators that the configuration asks for, if it asks for any.
-pub(super) fn source(parts: &Parts<'_>) -> Result<Option<Arc<dyn TokenAuthenticator>>, BuildError> {
-    let config = &parts.config.authentication.jwt;
+pub(super) fn source(dependencies: &Dependencies<'_>) -> Result<Option<Arc<dyn TokenAuthenticator>>, BuildError> {
+    let config = &dependencies.config.authentication.jwt;
     if config.issuers.is_empty() && config.file.is_none() {
         return Ok(None);
     }
-    let key_metrics = parts.lifecycle.gates().enabled(gates::JWKS_METRICS);
+    let key_metrics = dependencies.lifecycle.gates().enabled(gates::JWKS_METRICS);
     let builder = Builder {
         cx: JwtCx {
-            connector: Arc::new(Ways(parts.egress.clone())),
+            connector: Arc::new(Ways(dependencies.egress.clone())),
             algorithms: config.algorithms.clone(),
-            clock: Arc::clone(parts.lifecycle.clock()),
-            rng: Arc::clone(parts.lifecycle.rng()),
-            metrics: JwtMetrics::new(parts.metrics, server_id_hash(), key_metrics),
+            clock: Arc::clone(dependencies.lifecycle.clock()),
+            rng: Arc::clone(dependencies.lifecycle.rng()),
+            metrics: JwtMetrics::new(dependencies.metrics, server_id_hash(), key_metrics),
         },
         surroundings: Surroundings {
-            disallowed_issuers: parts.config.service_accounts.issuers.clone(),
-            egress: parts.lifecycle.gates().enabled(gates::ISSUER_EGRESS),
+            disallowed_issuers: dependencies.config.service_accounts.issuers.clone(),
+            egress: dependencies.lifecycle.gates().enabled(gates::ISSUER_EGRESS),
         },
-        tasks: parts.lifecycle.tasks().clone(),
-        anonymous: parts.config.authentication.anonymous_of_file.clone(),
+        tasks: dependencies.lifecycle.tasks().clone(),
+        anonymous: dependencies.config.authentication.anonymous_of_file.clone(),
     };
     let source: Arc<dyn TokenAuthenticator> = match &config.file {
-        Some(path) => follow(path, builder, parts)?,
+        Some(path) => follow(path, builder, dependencies)?,
         None => {
             let configuration = api_types::apiserver_config_v1::AuthenticationConfiguration {
                 jwt: config.issuers.clone(),
@@ -146,10 +146,14 @@ pub(super) fn source(parts: &Parts<'_>) -> Result<Option<Arc<dyn TokenAuthentica
     Ok(Some(source))
 }
 
-fn follow(path: &Path, builder: Builder, parts: &Parts<'_>) -> Result<Arc<dyn TokenAuthenticator>, BuildError> {
-    let reloads = ReloadMetrics::new(parts.metrics, FAMILIES, server_id_hash());
-    let tokens = Swappable::load(path, builder, reloads, Arc::clone(parts.lifecycle.clock()))
+fn follow(
+    path: &Path,
+    builder: Builder,
+    dependencies: &Dependencies<'_>,
+) -> Result<Arc<dyn TokenAuthenticator>, BuildError> {
+    let reloads = ReloadMetrics::new(dependencies.metrics, FAMILIES, server_id_hash());
+    let tokens = Swappable::load(path, builder, reloads, Arc::clone(dependencies.lifecycle.clock()))
         .map_err(|source| BuildError::Configuration { path: path.to_owned(), source })?;
-    tokens.follow(parts.lifecycle.tasks());
+    tokens.follow(dependencies.lifecycle.tasks());
     Ok(Arc::new(Followed(tokens)))
 }

@@ -51,7 +51,7 @@ pub(crate) struct Authentication {
 }
 
 /// What authenticators are made with.
-pub(crate) struct Parts<'a> {
+pub(crate) struct Dependencies<'a> {
     pub(crate) config: &'a ServerConfig,
     pub(crate) registry: &'a Arc<Registry>,
     pub(crate) egress: &'a EgressSelector,
@@ -64,19 +64,19 @@ impl Authentication {
     ///
     /// # Errors
     /// When a file cannot be read.
-    pub(crate) fn build(parts: &Parts<'_>, external: Option<External>) -> Result<Self, BuildError> {
-        let config = &parts.config.authentication;
-        let service_accounts = ServiceAccounts::load(&parts.config.service_accounts, external)?;
-        let loopback_token = parts.lifecycle.rng().uuid();
+    pub(crate) fn build(dependencies: &Dependencies<'_>, external: Option<External>) -> Result<Self, BuildError> {
+        let config = &dependencies.config.authentication;
+        let service_accounts = ServiceAccounts::load(&dependencies.config.service_accounts, external)?;
+        let loopback_token = dependencies.lifecycle.rng().uuid();
         let loopback: Arc<dyn TokenAuthenticator> =
-            Arc::new(StaticTokens::loopback(&loopback_token, &parts.lifecycle.rng().uuid()));
-        let tokens = cached(parts, token_sources(parts, service_accounts.as_ref())?);
-        let (mut members, client_cas): (Vec<Arc<dyn Authenticator>>, _) = certificates(parts)?;
+            Arc::new(StaticTokens::loopback(&loopback_token, &dependencies.lifecycle.rng().uuid()));
+        let tokens = cached(dependencies, token_sources(dependencies, service_accounts.as_ref())?);
+        let (mut members, client_cas): (Vec<Arc<dyn Authenticator>>, _) = certificates(dependencies)?;
         // The server's own token is tried before everything; a token that is another one leaves its error behind.
         members.insert(0, Arc::new(BearerHeader(loopback)));
         members.push(Arc::new(BearerHeader(Arc::clone(&tokens))));
         members.push(Arc::new(WebSocketBearer(Arc::clone(&tokens))));
-        let api_audiences = parts.config.service_accounts.api_audiences.clone();
+        let api_audiences = dependencies.config.service_accounts.api_audiences.clone();
         Ok(Self {
             chain: Chain::new(members, anonymous(&config.anonymous), api_audiences.clone()),
             proxy_headers: config.front_proxy.as_ref().map(|proxy| proxy.headers.clone()),
@@ -104,22 +104,22 @@ fn anonymous(config: &AnonymousAuthConfig) -> Option<Anonymous> {
     config.enabled.then_some(Anonymous { paths })
 }
 
-fn cached(parts: &Parts<'_>, sources: Vec<Arc<dyn TokenAuthenticator>>) -> Arc<dyn TokenAuthenticator> {
+fn cached(dependencies: &Dependencies<'_>, sources: Vec<Arc<dyn TokenAuthenticator>>) -> Arc<dyn TokenAuthenticator> {
     let union = Arc::new(TokenUnion::new(sources));
-    let lifecycle = parts.lifecycle;
+    let lifecycle = dependencies.lifecycle;
     let (clock, tasks) = (Arc::clone(lifecycle.clock()), lifecycle.tasks().clone());
-    Arc::new(TokenCache::new(union, authn::SUCCESS_TTL, clock, lifecycle.rng(), tasks).counted(parts.metrics))
+    Arc::new(TokenCache::new(union, authn::SUCCESS_TTL, clock, lifecycle.rng(), tasks).counted(dependencies.metrics))
 }
 
 fn token_sources(
-    parts: &Parts<'_>,
+    dependencies: &Dependencies<'_>,
     accounts: Option<&ServiceAccounts>,
 ) -> Result<Vec<Arc<dyn TokenAuthenticator>>, BuildError> {
-    let config = &parts.config.authentication;
-    let objects = Arc::new(RegistryObjects::new(Arc::clone(parts.registry)));
+    let config = &dependencies.config.authentication;
+    let objects = Arc::new(RegistryObjects::new(Arc::clone(dependencies.registry)));
     let mut sources: Vec<Arc<dyn TokenAuthenticator>> = Vec::new();
     let for_api = |tokens: Arc<dyn TokenAuthenticator>| -> Arc<dyn TokenAuthenticator> {
-        Arc::new(AudienceAgnostic::new(tokens, parts.config.service_accounts.api_audiences.clone()))
+        Arc::new(AudienceAgnostic::new(tokens, dependencies.config.service_accounts.api_audiences.clone()))
     };
     if let Some(path) = &config.token_file {
         sources.push(for_api(Arc::new(StaticTokens::load(path)?)));
@@ -128,13 +128,13 @@ fn token_sources(
         sources.push(for_api(Arc::new(StaticTokens::parse(&csv(config), "configuration")?)));
     }
     if let Some(accounts) = accounts {
-        let settings = &parts.config.service_accounts;
-        let uses = TokenUses::new(parts.metrics);
+        let settings = &dependencies.config.service_accounts;
+        let uses = TokenUses::new(dependencies.metrics);
         sources.push(Arc::new(LegacyTokens::new(
             Arc::clone(&accounts.keys),
             settings.api_audiences.clone(),
             settings.lookup.then(|| Arc::clone(&objects) as _),
-            Arc::clone(parts.lifecycle.clock()),
+            Arc::clone(dependencies.lifecycle.clock()),
             uses.clone(),
         )));
         sources.push(Arc::new(ServiceAccountTokens::new(
@@ -142,38 +142,38 @@ fn token_sources(
             Arc::clone(&accounts.keys),
             settings.api_audiences.clone(),
             Arc::clone(&objects) as _,
-            Arc::clone(parts.lifecycle.clock()),
+            Arc::clone(dependencies.lifecycle.clock()),
             uses,
         )));
     }
     if config.bootstrap_tokens {
-        sources.push(for_api(Arc::new(BootstrapTokens::new(objects, Arc::clone(parts.lifecycle.clock())))));
+        sources.push(for_api(Arc::new(BootstrapTokens::new(objects, Arc::clone(dependencies.lifecycle.clock())))));
     }
-    sources.extend(jwt::source(parts)?.map(for_api));
+    sources.extend(jwt::source(dependencies)?.map(for_api));
     if let Some(webhook) = &config.token_webhook {
-        sources.push(Arc::new(token_webhook(parts, webhook)?));
+        sources.push(Arc::new(token_webhook(dependencies, webhook)?));
     }
     Ok(sources)
 }
 
-fn token_webhook(parts: &Parts<'_>, config: &TokenWebhookConfig) -> Result<WebhookTokens, BuildError> {
+fn token_webhook(dependencies: &Dependencies<'_>, config: &TokenWebhookConfig) -> Result<WebhookTokens, BuildError> {
     let failed = |error: client::ConfigError| BuildError::Webhook { what: "authentication", why: error.to_string() };
     let cx = ClientCx::new(
-        Arc::clone(parts.lifecycle.clock()),
-        parts.lifecycle.rng().clone(),
-        parts.lifecycle.tasks().clone(),
+        Arc::clone(dependencies.lifecycle.clock()),
+        dependencies.lifecycle.rng().clone(),
+        dependencies.lifecycle.tasks().clone(),
     );
-    let cx = cx.through(Arc::clone(parts.egress.control_plane()));
+    let cx = cx.through(Arc::clone(dependencies.egress.control_plane()));
     let connection = Webhook::config(&config.file, "kube-apiserver").map_err(failed)?;
     let webhook = Webhook::new(connection, None, FIRST_DELAY, WebhookRetry::Passing, cx).map_err(failed)?;
-    let audiences = parts.config.service_accounts.api_audiences.clone();
+    let audiences = dependencies.config.service_accounts.api_audiences.clone();
     Ok(WebhookTokens::new(
         webhook,
         config.version,
         audiences,
         config.ttl,
-        Arc::clone(parts.lifecycle.clock()),
-        parts.lifecycle.rng(),
+        Arc::clone(dependencies.lifecycle.clock()),
+        dependencies.lifecycle.rng(),
     ))
 }
 
@@ -190,8 +190,8 @@ fn csv(config: &AuthenticationConfig) -> String {
 type Certificates = (Vec<Arc<dyn Authenticator>>, Vec<Arc<CaFile>>);
 
 /// The authenticators that look at client certificates: the front proxy's first.
-fn certificates(parts: &Parts<'_>) -> Result<Certificates, BuildError> {
-    let (config, clock) = (&parts.config.authentication, parts.lifecycle.clock());
+fn certificates(dependencies: &Dependencies<'_>) -> Result<Certificates, BuildError> {
+    let (config, clock) = (&dependencies.config.authentication, dependencies.lifecycle.clock());
     let (mut members, mut files): Certificates = Default::default();
     if let Some(proxy) = &config.front_proxy {
         let (file, pool) = followed_bundle(&proxy.client_ca_file)?;
@@ -201,8 +201,11 @@ fn certificates(parts: &Parts<'_>) -> Result<Certificates, BuildError> {
     }
     if let Some(path) = &config.client_ca_file {
         let (file, pool) = followed_bundle(path)?;
-        let uid =
-            if parts.lifecycle.gates().enabled(gates::SUBJECT_UID) { SubjectUid::Parsed } else { SubjectUid::Ignored };
+        let uid = if dependencies.lifecycle.gates().enabled(gates::SUBJECT_UID) {
+            SubjectUid::Parsed
+        } else {
+            SubjectUid::Ignored
+        };
         members.push(Arc::new(ClientCertificate::new(pool, Arc::clone(clock), uid)));
         files.push(file);
     }

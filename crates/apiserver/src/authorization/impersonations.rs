@@ -67,21 +67,21 @@ impl Impersonations {
         &self,
         authorizer: &dyn Authorizer,
         attributes: &Attributes,
-        wish: &Impersonation,
+        preferences: &Impersonation,
     ) -> Result<Granted, ApiError> {
         let now = self.clock.monotonic();
         let last = self.last.lock().get(&attributes.user.username, now);
         let others = self.modes.iter().copied().filter(|mode| Some(*mode) != last);
         let mut first = None;
         for mode in last.into_iter().chain(others) {
-            if !mode.applies(wish, &attributes.user) {
+            if !mode.applies(preferences, &attributes.user) {
                 continue;
             }
-            match self.by(mode, authorizer, attributes, wish).await {
+            match self.by(mode, authorizer, attributes, preferences).await {
                 Ok(()) => {
                     let user = attributes.user.username.clone();
                     self.last.lock().insert(user, mode, now + LAST_TTL, now);
-                    return Ok(Granted { user: mode.target(wish), constraint: mode.constraint() });
+                    return Ok(Granted { user: mode.target(preferences), constraint: mode.constraint() });
                 }
                 Err(refusal) => first = first.or(Some(refusal)),
             }
@@ -94,14 +94,14 @@ impl Impersonations {
         mode: Mode,
         authorizer: &dyn Authorizer,
         attributes: &Attributes,
-        wish: &Impersonation,
+        preferences: &Impersonation,
     ) -> Result<(), ApiError> {
         let asking = mode.asking(&attributes.user);
         let Some(verb) = mode.verb_on(&attributes.verb) else {
-            return check_all(mode, authorizer, &asking, wish).await;
+            return check_all(mode, authorizer, &asking, preferences).await;
         };
         let attributes = Attributes { user: asking.clone(), verb, ..attributes.clone() };
-        let whom = format!("{:?} {:?}", mode, mode.remembered(wish));
+        let whom = format!("{:?} {:?}", mode, mode.remembered(preferences));
         let request = self.key(&whom, &told(&attributes));
         if self.knows(&self.requests, &request) {
             return Ok(());
@@ -109,7 +109,7 @@ impl Impersonations {
         check(authorizer, &attributes).await?;
         let user = self.key(&whom, &told_of(&asking));
         if !self.knows(&self.users, &user) {
-            check_all(mode, authorizer, &asking, wish).await?;
+            check_all(mode, authorizer, &asking, preferences).await?;
             self.remember(&self.users, user);
         }
         self.remember(&self.requests, request);
@@ -160,10 +160,10 @@ async fn check_all(
     mode: Mode,
     authorizer: &dyn Authorizer,
     asking: &UserInfo,
-    wish: &Impersonation,
+    preferences: &Impersonation,
 ) -> Result<(), ApiError> {
     let attributes = |own: &ImpersonationCheck| of_check(asking, &mode.verb(), own);
-    for step in mode.steps(wish) {
+    for step in mode.steps(preferences) {
         match step {
             Step::Check(own) => check(authorizer, &attributes(&own)).await?,
             Step::Refuse(own, why) => return Err(forbidden(&attributes(&own), &Outcome::no_opinion(why))),

@@ -33,7 +33,7 @@ use build::{Builder, BuiltIn};
 pub(crate) type RbacAuthorizer = Rbac<MirroredRoles>;
 
 /// What authorizers are made with.
-pub(crate) struct Parts<'a> {
+pub(crate) struct Dependencies<'a> {
     pub(crate) config: &'a AuthorizationConfig,
     pub(crate) rbac: &'a Arc<RbacAuthorizer>,
     pub(crate) registry: &'a Registry,
@@ -45,26 +45,26 @@ pub(crate) struct Parts<'a> {
 ///
 /// # Errors
 /// When a file cannot be used.
-pub(crate) fn build(parts: &Parts<'_>, metrics: &Metrics) -> Result<Arc<dyn Authorizer>, BuildError> {
+pub(crate) fn build(dependencies: &Dependencies<'_>, metrics: &Metrics) -> Result<Arc<dyn Authorizer>, BuildError> {
     let builder = Builder {
-        built_in: built_in(parts)?,
+        built_in: built_in(dependencies)?,
         webhooks: WebhookMetrics::new(metrics),
         decisions: decisions(metrics),
-        egress: parts.egress.clone(),
-        lifecycle: parts.lifecycle.clone(),
+        egress: dependencies.egress.clone(),
+        lifecycle: dependencies.lifecycle.clone(),
     };
-    match &parts.config.file {
+    match &dependencies.config.file {
         None => {
-            let made = builder.assemble(&parts.config.authorizers);
+            let made = builder.assemble(&dependencies.config.authorizers);
             Ok(Arc::new(made.map_err(|why| BuildError::Webhook { what: "authorization", why })?))
         }
-        Some(path) => followed::start(path, builder, metrics, parts.lifecycle),
+        Some(path) => followed::start(path, builder, metrics, dependencies.lifecycle),
     }
 }
 
 /// The authorizers that there is one of, where the configuration names them.
-fn built_in(parts: &Parts<'_>) -> Result<BuiltIn, BuildError> {
-    let Parts { config, rbac, registry, lifecycle, .. } = parts;
+fn built_in(dependencies: &Dependencies<'_>) -> Result<BuiltIn, BuildError> {
+    let Dependencies { config, rbac, registry, lifecycle, .. } = dependencies;
     let named = |wanted: &str| config.authorizers.authorizers.iter().any(|own| own.type_ == wanted);
     let node = named("Node").then(|| {
         let graph = Arc::new(Graph::default());

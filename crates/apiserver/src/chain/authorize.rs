@@ -34,7 +34,7 @@ pub(super) async fn authorize(cx: &ApiCx, request: Request<Authenticated>) -> Re
         }
         (_, None) => {
             let refusal = forbidden(&attributes, &outcome);
-            let mut response = respond::error(request.wish(), &refusal);
+            let mut response = respond::error(request.preferences(), &refusal);
             let nosniff = http::HeaderValue::from_static("nosniff");
             response.headers_mut().insert(http::header::X_CONTENT_TYPE_OPTIONS, nosniff);
             Err(response.into())

@@ -15,11 +15,11 @@ pub(super) async fn impersonate(
     mut request: Request<Authenticated>,
 ) -> Result<Request<Authenticated>, Refusal> {
     let begun = cx.clock().monotonic();
-    let wish =
+    let preferences =
         Impersonation::from_headers(request.headers()).map_err(|error| ApiError::bad_request(error.to_string()))?;
-    let Some(wish) = wish else { return Ok(request) };
+    let Some(preferences) = preferences else { return Ok(request) };
     let own = attributes(request.sender(), request.info());
-    let granted = cx.impersonations.grant(&*cx.authorizer, &own, &wish).await?;
+    let granted = cx.impersonations.grant(&*cx.authorizer, &own, &preferences).await?;
     Impersonation::strip(request.headers_mut());
     cx.metrics.identity.impersonation_filter.observe((cx.clock().monotonic() - begun).as_secs_f64());
     audit_identity::impersonated(&request, &granted.user, &granted.constraint);

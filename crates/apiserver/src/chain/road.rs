@@ -18,7 +18,7 @@ use super::{
 };
 use crate::cx::ApiCx;
 use crate::limits::Admitted;
-use crate::negotiate::{Forms, Wish};
+use crate::negotiate::{Forms, Preferences};
 use crate::request::{Query, RequestInfo, percent};
 use crate::routes::Routes;
 use crate::{gates, handlers, respond};
@@ -54,9 +54,9 @@ impl Road {
                 let observed = observe::Observation::begin(cx, &parts, &info, &query);
                 let switched = cx.lifecycle.gates();
                 let forms = if switched.enabled(gates::CBOR) { Forms::WithCbor } else { Forms::Usual };
-                let wish = Wish::new(&parts.headers, &query);
-                let wish = wish.compressing(switched.enabled(gates::COMPRESS)).among(forms);
-                let request = Request::received(parts, body, info, query, wish);
+                let preferences = Preferences::new(&parts.headers, &query);
+                let preferences = preferences.compressing(switched.enabled(gates::COMPRESS)).among(forms);
+                let request = Request::received(parts, body, info, query, preferences);
                 let response = match cors::preflight(origin.as_ref(), request.method()) {
                     Some(response) => response,
                     None => self.audited_answer(request).await,
@@ -96,8 +96,8 @@ impl Road {
 
     /// From here on a refusal has a form that the client understands.
     async fn answer(&self, request: Request<Received>) -> Response {
-        let (wish, warnings) = (Arc::clone(request.wish()), request.warnings().clone());
-        let mut response = formed(&wish, self.bounded(request).await);
+        let (preferences, warnings) = (Arc::clone(request.preferences()), request.warnings().clone());
+        let mut response = formed(&preferences, self.bounded(request).await);
         warnings.write(response.headers_mut());
         response
     }
@@ -145,11 +145,11 @@ impl Road {
         let span = trace::child("priorityandfairness");
         let Admitted { classified, seat } = seats::take(&*cx.seats, &request).await;
         drop(span);
-        let wish = Arc::clone(request.wish());
+        let preferences = Arc::clone(request.preferences());
         let mut response = match seat {
             Err(full) => seats::refusal(&cx.metrics, request.info(), full),
             Ok(mut seat) => {
-                let response = formed(&wish, self.allowed(request).await);
+                let response = formed(&preferences, self.allowed(request).await);
                 match seat.take_stream_guard() {
                     Some(guard) => held::hold(response, guard),
                     None => response,
@@ -181,10 +181,10 @@ fn malformed() -> Response {
 }
 
 /// The answer, or the refusal in the form that the client understands.
-fn formed(wish: &Wish, outcome: Result<Response, Refusal>) -> Response {
+fn formed(preferences: &Preferences, outcome: Result<Response, Refusal>) -> Response {
     match outcome {
         Ok(response) => response,
         Err(Refusal::Plain(response)) => *response,
-        Err(Refusal::Error(error)) => respond::error(wish, &error),
+        Err(Refusal::Error(error)) => respond::error(preferences, &error),
     }
 }

@@ -38,7 +38,8 @@ pub(super) fn enter(cx: &ApiCx, request: &Request<Received>) -> Result<Runs, Ref
 }
 
 fn shutting_down(request: &Request<Received>) -> Refusal {
-    let mut response = respond::error(request.wish(), &ApiError::service_unavailable("apiserver is shutting down"));
+    let mut response =
+        respond::error(request.preferences(), &ApiError::service_unavailable("apiserver is shutting down"));
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(1));
     response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response.into()

@@ -17,7 +17,7 @@ use rustls::pki_types::CertificateDer;
 use tokio::time::Instant;
 
 use super::audited::Audited;
-use crate::negotiate::{Wish, body_type};
+use crate::negotiate::{Preferences, body_type};
 use crate::request::{Query, RequestInfo, Strictness, decode_kind, read_limited};
 use crate::warnings::Warnings;
 
@@ -44,7 +44,7 @@ pub(crate) struct Request<S> {
     body: Mutex<Body>,
     info: Arc<RequestInfo>,
     query: Query,
-    wish: Arc<Wish>,
+    preferences: Arc<Preferences>,
     warnings: Warnings,
     deadline: Option<Instant>,
     audited: Audited,
@@ -52,16 +52,22 @@ pub(crate) struct Request<S> {
 }
 
 impl Request<Received> {
-    pub(super) fn received(parts: Parts, body: Body, info: Arc<RequestInfo>, query: Query, wish: Wish) -> Self {
-        let wish = Arc::new(wish);
+    pub(super) fn received(
+        parts: Parts,
+        body: Body,
+        info: Arc<RequestInfo>,
+        query: Query,
+        preferences: Preferences,
+    ) -> Self {
+        let preferences = Arc::new(preferences);
         let body = Mutex::new(body);
         let (warnings, audited) = (Warnings::default(), Audited::default());
-        Self { parts, body, info, query, wish, warnings, deadline: None, audited, stage: Received(()) }
+        Self { parts, body, info, query, preferences, warnings, deadline: None, audited, stage: Received(()) }
     }
 
     /// Says where something is noted of it, and of its answer.
     pub(super) fn note_in(&mut self, audited: Audited) {
-        Arc::make_mut(&mut self.wish).note_in(audited.context().clone());
+        Arc::make_mut(&mut self.preferences).note_in(audited.context().clone());
         self.audited = audited;
     }
 
@@ -117,7 +123,7 @@ impl Request<Authorized> {
     /// # Errors
     /// 400, 413, 415.
     pub(crate) async fn decode<T: Kind + Object>(&mut self) -> Result<T, ApiError> {
-        let media = body_type(&self.parts.headers, self.wish.forms(), false)?;
+        let media = body_type(&self.parts.headers, self.preferences.forms(), false)?;
         let strictness = Strictness::of(&self.query.text("fieldValidation"));
         let body = self.read_body().await?;
         let object: T = decode_kind(media, &body, strictness, &self.warnings)?;
@@ -134,8 +140,8 @@ impl Request<Authorized> {
 
 impl<S> Request<S> {
     fn at<N>(self, stage: N) -> Request<N> {
-        let Self { parts, body, info, query, wish, warnings, deadline, audited, stage: _ } = self;
-        Request { parts, body, info, query, wish, warnings, deadline, audited, stage }
+        let Self { parts, body, info, query, preferences, warnings, deadline, audited, stage: _ } = self;
+        Request { parts, body, info, query, preferences, warnings, deadline, audited, stage }
     }
 
     /// What it asks for.
@@ -174,8 +180,8 @@ impl<S> Request<S> {
 
     /// The form of answer that the client would like.
     #[must_use]
-    pub(crate) fn wish(&self) -> &Arc<Wish> {
-        &self.wish
+    pub(crate) fn preferences(&self) -> &Arc<Preferences> {
+        &self.preferences
     }
 
     /// Texts for the client, beside the answer.

@@ -83,7 +83,7 @@ impl Controller {
         let mut collected = self.cx.clock().monotonic();
         while !leading.is_cancelled() {
             for (namespace, name) in self.leases() {
-                if let Err(error) = self.settle(&namespace, &name).await {
+                if let Err(error) = self.advance(&namespace, &name).await {
                     tracing::warn!(%error, namespace, name, "A coordinated election failed");
                 }
             }
@@ -109,7 +109,7 @@ impl Controller {
     }
 
     /// Takes the next step for one lease.
-    async fn settle(&self, namespace: &str, name: &str) -> Result<(), ClientError> {
+    async fn advance(&self, namespace: &str, name: &str) -> Result<(), ClientError> {
         let leases = self.cx.loopback().namespaced::<Lease>(namespace);
         let lease = leases.get_opt(name).await?;
         let all = self.candidates.in_namespace(namespace);

@@ -82,7 +82,7 @@ impl Endpoint for Discovery {
         let path = request.info().path.as_str();
         let segments: Vec<&str> = path.trim_end_matches('/').split('/').skip(1).collect();
         check_route(&request, &documents.catalog, &segments)?;
-        let wanted = wanted::of(request.wish().accept(), request.wish().forms());
+        let wanted = wanted::of(request.preferences().accept(), request.preferences().forms());
         if let ("/api" | "/apis", Some(Wanted::Aggregated(media))) = (path, wanted) {
             let document = if path == "/api" { &documents.core } else { &documents.groups };
             return Ok(aggregated_answer(&request, document, media));
@@ -106,13 +106,13 @@ fn check_route(request: &Request<Authorized>, catalog: &Catalog, segments: &[&st
     if request.method() != Method::GET {
         return Err(ApiError::method_not_allowed());
     }
-    routing::require_accepted(request.headers(), request.wish().forms(), routing::Produced::Documents)
+    routing::require_accepted(request.headers(), request.preferences().forms(), routing::Produced::Documents)
 }
 
 fn aggregated_answer(request: &Request<Authorized>, document: &Document, media: MediaType) -> Response {
     let known = request.headers().get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
     if known != Some(document.etag.as_str()) {
-        request.wish().audit().answer(|| document.json.clone());
+        request.preferences().audit().answer(|| document.json.clone());
     }
     let mut response = match (known == Some(document.etag.as_str()), media) {
         (true, _) => {
@@ -121,10 +121,10 @@ fn aggregated_answer(request: &Request<Authorized>, document: &Document, media: 
             response
         }
         (false, MediaType::Protobuf) => {
-            respond::protobuf_document(request.wish(), StatusCode::OK, document.protobuf.clone())
+            respond::protobuf_document(request.preferences(), StatusCode::OK, document.protobuf.clone())
         }
-        (false, MediaType::Cbor) => respond::cbor_of_json(request.wish(), StatusCode::OK, &document.json),
-        (false, _) => respond::json(request.wish(), StatusCode::OK, document.json.clone()),
+        (false, MediaType::Cbor) => respond::cbor_of_json(request.preferences(), StatusCode::OK, &document.json),
+        (false, _) => respond::json(request.preferences(), StatusCode::OK, document.json.clone()),
     };
     let headers = response.headers_mut();
     let content_type = format!("{};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", media.name());
@@ -183,7 +183,7 @@ fn core_versions(cx: &ApiCx) -> APIVersions {
 
 /// A document with its kind, and with its API version where it has one.
 fn typed<T: Kind>(request: &Request<Authorized>, api_version: &str, value: &T) -> Result<Response, ApiError> {
-    let choice = request.wish().choose(Offer::PLAIN)?;
+    let choice = request.preferences().choose(Offer::PLAIN)?;
     let json = || {
         let members = json::encode(value);
         let members = members.strip_prefix('{').unwrap_or_default();
@@ -191,9 +191,9 @@ fn typed<T: Kind>(request: &Request<Authorized>, api_version: &str, value: &T) -
         format!("{{\"kind\":{:?},{version}{members}", T::TYPE.kind).into()
     };
     if choice.media == MediaType::Protobuf {
-        request.wish().audit().answer(json);
+        request.preferences().audit().answer(json);
         let sealed = protobuf::seal(api_version, T::TYPE.kind, |out| out.members(value));
-        return Ok(respond::protobuf_document(request.wish(), StatusCode::OK, sealed.into()));
+        return Ok(respond::protobuf_document(request.preferences(), StatusCode::OK, sealed.into()));
     }
-    Ok(respond::json_document(request.wish(), &choice, StatusCode::OK, json()))
+    Ok(respond::json_document(request.preferences(), &choice, StatusCode::OK, json()))
 }

@@ -37,8 +37,8 @@ pub(super) async fn check(
     let path = Path::new("status");
     if !equal(&new.allocation, &stored.allocation) || !equal(&new.reserved_for, &stored.reserved_for) {
         let name = String::new();
-        let wish = Attributes { subresource: BINDING.into(), namespace: String::new(), name, ..request.clone() };
-        if let Err(why) = ask(authorizer, &wish).await {
+        let attributes = Attributes { subresource: BINDING.into(), namespace: String::new(), name, ..request.clone() };
+        if let Err(why) = ask(authorizer, &attributes).await {
             errors.push(path.child("allocation").forbidden(format!(
                 "changing status.allocation or status.reservedFor requires resource=\"resourceclaims/binding\", \
                  verb=\"{}\" permission: {why}",
@@ -49,8 +49,8 @@ pub(super) async fn check(
     let Some(allocation) = &new.allocation else { return errors };
     let verbs = verbs(request, allocation);
     for driver in changed_drivers(&new.devices, &stored.devices) {
-        let wish = Attributes { subresource: DRIVER.into(), name: driver.to_owned(), ..request.clone() };
-        if let Err(why) = ask_any(authorizer, &wish, &verbs).await {
+        let attributes = Attributes { subresource: DRIVER.into(), name: driver.to_owned(), ..request.clone() };
+        if let Err(why) = ask_any(authorizer, &attributes, &verbs).await {
             errors.push(path.child("devices").forbidden(format!(
                 "changing status.devices requires resource=\"resourceclaims/driver\", verb=\"[{}]\" permission: {why}",
                 verbs.join(" ")
@@ -95,19 +95,19 @@ fn selected_node(allocation: &AllocationResult) -> Option<&str> {
     }
 }
 
-async fn ask(authorizer: &dyn Authorizer, wish: &Attributes) -> Result<(), String> {
-    let outcome = authorizer.authorize(wish).await;
+async fn ask(authorizer: &dyn Authorizer, attributes: &Attributes) -> Result<(), String> {
+    let outcome = authorizer.authorize(attributes).await;
     match outcome.decision {
         Decision::Allow => Ok(()),
-        _ => Err(forbidden(wish, &outcome).message),
+        _ => Err(forbidden(attributes, &outcome).message),
     }
 }
 
 /// Whether one of the verbs may be done; what is told of the last.
-async fn ask_any(authorizer: &dyn Authorizer, wish: &Attributes, verbs: &[String]) -> Result<(), String> {
+async fn ask_any(authorizer: &dyn Authorizer, attributes: &Attributes, verbs: &[String]) -> Result<(), String> {
     let mut last = Ok(());
     for verb in verbs {
-        last = ask(authorizer, &Attributes { verb: verb.clone(), ..wish.clone() }).await;
+        last = ask(authorizer, &Attributes { verb: verb.clone(), ..attributes.clone() }).await;
         if last.is_ok() {
             break;
         }

@@ -23,7 +23,7 @@ pub(super) async fn create(
     mut request: Request<Authorized>,
     target: &Target,
 ) -> Result<Response, ApiError> {
-    target.shown(cx, &request)?;
+    target.rendering(cx, &request)?;
     let options = WriteOptions::of_write("CreateOptions", request.query(), request.user_agent())?;
     let mut object = incoming::read(&mut request, target, &options).await?;
     incoming::ensure_namespace(target, object.meta_mut())?;
@@ -38,5 +38,5 @@ pub(super) async fn create(
     let in_registry = target.request_cx(cx, &request, options.dry_run);
     let hooks = Hooks { admission: &admission, track: Some(&track) };
     let written = bounded(target.resource.create(&in_registry, object, &hooks)).await?;
-    respond::stored(&target.shown(cx, &request)?, StatusCode::CREATED, &written.item)
+    respond::stored(&target.rendering(cx, &request)?, StatusCode::CREATED, &written.item)
 }

@@ -21,9 +21,9 @@ pub(super) async fn delete(
     mut request: Request<Authorized>,
     target: &Target,
 ) -> Result<Response, ApiError> {
-    target.shown(cx, &request)?;
+    target.rendering(cx, &request)?;
     let body = request.read_body().await?;
-    let forms = request.wish().forms();
+    let forms = request.preferences().forms();
     let media = if body.is_empty() { MediaType::Json } else { body_type(request.headers(), forms, false)? };
     let options = delete_options(&body, media, BodyVersions::Any, request.query(), request.audited().context())?;
     let dry_run = !options.dry_run.is_empty();
@@ -33,7 +33,7 @@ pub(super) async fn delete(
     let deletion = bounded(target.resource.delete(&in_registry, target.name()?, &options, &hooks)).await?;
     let status = if deletion.accepted { StatusCode::ACCEPTED } else { StatusCode::OK };
     match &deletion.body {
-        Deleted::Object(object) => respond::stored(&target.shown(cx, &request)?, status, object),
-        Deleted::Status(outcome) => Ok(respond::success(request.wish(), status, outcome)),
+        Deleted::Object(object) => respond::stored(&target.rendering(cx, &request)?, status, object),
+        Deleted::Status(outcome) => Ok(respond::success(request.preferences(), status, outcome)),
     }
 }

@@ -20,10 +20,10 @@ pub(super) async fn delete_collection(
     mut request: Request<Authorized>,
     target: &Target,
 ) -> Result<Response, ApiError> {
-    target.shown(cx, &request)?;
+    target.rendering(cx, &request)?;
     let selection = list_options(request.query())?;
     let body = request.read_body().await?;
-    let forms = request.wish().forms();
+    let forms = request.preferences().forms();
     let media = if body.is_empty() { MediaType::Json } else { body_type(request.headers(), forms, false)? };
     let versions = if target.is_custom() { BodyVersions::Any } else { BodyVersions::Registered };
     let options = delete_options(&body, media, versions, request.query(), request.audited().context())?;
@@ -33,5 +33,5 @@ pub(super) async fn delete_collection(
     let in_registry = target.request_cx(cx, &request, dry_run);
     let deleting = target.resource.delete_collection(&in_registry, &selection, &options, &hooks);
     let deleted = bounded(deleting).await?;
-    respond::list(&target.shown(cx, &request)?, &deleted).await
+    respond::list(&target.rendering(cx, &request)?, &deleted).await
 }

@@ -12,11 +12,11 @@ use crate::cx::ApiCx;
 use crate::respond;
 
 pub(super) async fn get(cx: &Arc<ApiCx>, request: &Request<Authorized>, target: &Target) -> Result<Response, ApiError> {
-    let shown = target.shown(cx, request)?;
+    let rendering = target.rendering(cx, request)?;
     if request.query().flag("export") {
         return Err(ApiError::bad_request("the export parameter, deprecated since v1.14, is no longer supported"));
     }
     let version = request.query().text("resourceVersion");
     let found = target.resource.get(&target.request_cx(cx, request, false), target.name()?, &version).await?;
-    respond::stored(&shown, StatusCode::OK, &found)
+    respond::stored(&rendering, StatusCode::OK, &found)
 }

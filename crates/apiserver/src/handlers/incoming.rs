@@ -19,7 +19,7 @@ pub(super) async fn read(
     target: &Target,
     options: &WriteOptions,
 ) -> Result<Box<dyn Object>, ApiError> {
-    let media = body_type(request.headers(), request.wish().forms(), target.is_custom())?;
+    let media = body_type(request.headers(), request.preferences().forms(), target.is_custom())?;
     let body = request.read_body().await?;
     let decoded = decode_object(target.rules(), target.custom.as_deref(), media, &body)?;
     options.strictness.enforce(&Expected::from(target.info()), decoded.problems, request.warnings())?;

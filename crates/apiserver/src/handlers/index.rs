@@ -33,7 +33,7 @@ struct Index {
 #[async_trait]
 impl Endpoint for Index {
     async fn serve(&self, cx: &Arc<ApiCx>, request: Request<Authorized>) -> Result<Response, ApiError> {
-        Ok(respond::json(request.wish(), StatusCode::OK, document(&self.own, cx, &self.aggregation)))
+        Ok(respond::json(request.preferences(), StatusCode::OK, document(&self.own, cx, &self.aggregation)))
     }
 }
 

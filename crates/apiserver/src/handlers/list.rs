@@ -16,8 +16,8 @@ pub(super) async fn list(
     request: &Request<Authorized>,
     target: &Target,
 ) -> Result<Response, ApiError> {
-    let shown = target.shown(cx, request)?;
+    let rendering = target.rendering(cx, request)?;
     let options = list_options(request.query())?;
     let found = target.resource.list(&target.request_cx(cx, request, false), &options).await?;
-    respond::list(&shown, &found).await
+    respond::list(&rendering, &found).await
 }

@@ -64,7 +64,7 @@ pub(crate) async fn dispatch(
     }
     if let Some(endpoint) = routes.find(info) {
         if info.is_resource && !info.is_long_running() && request.method() == Method::POST {
-            routing::require_accepted(request.headers(), request.wish().forms(), Produced::Documents)?;
+            routing::require_accepted(request.headers(), request.preferences().forms(), Produced::Documents)?;
         }
         return endpoint.serve(cx, request).await;
     }
@@ -156,10 +156,10 @@ fn check_route(request: &Request<Authorized>, target: &Target, verb: &str) -> Re
         return Ok(());
     }
     if verb == "patch" {
-        routing::require_patch(request.headers(), request.wish().forms())?;
+        routing::require_patch(request.headers(), request.preferences().forms())?;
     }
     let produced = if matches!(verb, "list" | "watch") { Produced::Lists } else { Produced::Documents };
-    routing::require_accepted(request.headers(), request.wish().forms(), produced)
+    routing::require_accepted(request.headers(), request.preferences().forms(), produced)
 }
 
 async fn on_subresource(cx: &Arc<ApiCx>, request: Request<Authorized>, target: Target) -> Result<Response, ApiError> {

@@ -53,7 +53,7 @@ impl Endpoint for Own {
             "/metrics/slis" if is_read => Ok(cx.metrics.slis.answer()),
             "/version" | "/version/" if request.method() == Method::GET => {
                 let produced = routing::Produced::Only("application/json");
-                routing::require_accepted(request.headers(), request.wish().forms(), produced)?;
+                routing::require_accepted(request.headers(), request.preferences().forms(), produced)?;
                 Ok(version_document(cx.lifecycle.versions()))
             }
             _ => Err(ApiError::method_not_allowed()),

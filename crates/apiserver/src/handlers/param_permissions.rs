@@ -62,9 +62,9 @@ impl Written<'_> {
         let resource = self.resource_of(&gvk).unwrap_or_else(|| ALL.to_owned());
         let (verb, namespace, name) = ("get".to_owned(), ALL.to_owned(), ALL.to_owned());
         let (group, version) = (gvk.group.to_string(), gvk.version.to_string());
-        let wish = Attributes { verb, namespace, name, group, version, resource, ..Attributes::default() };
+        let attributes = Attributes { verb, namespace, name, group, version, resource, ..Attributes::default() };
         let mut errors = ErrorList::new();
-        if self.may(wish).await.is_err() {
+        if self.may(attributes).await.is_err() {
             errors.push(Path::new("spec").child("paramKind").forbidden(format!(
                 "user {} must have \"get\" permission on all objects of the referenced paramKind (kind={}, apiVersion={})",
                 shown(self.user),
@@ -85,9 +85,10 @@ impl Written<'_> {
         };
         let [group, version, resource] = resource;
         let (verb_text, namespace) = (verb.to_owned(), param_ref.namespace.clone());
-        let wish = Attributes { verb: verb_text, namespace, name, group, version, resource, ..Attributes::default() };
+        let attributes =
+            Attributes { verb: verb_text, namespace, name, group, version, resource, ..Attributes::default() };
         let mut errors = ErrorList::new();
-        if let Err(error) = self.may(wish).await {
+        if let Err(error) = self.may(attributes).await {
             let user = shown(self.user);
             let text = match (error, problem) {
                 (Some(error), _) if binding.mutating => error,

@@ -28,8 +28,8 @@ pub(super) async fn patch(
     target: &Target,
     endpoint: Endpoint,
 ) -> Result<Response, ApiError> {
-    let kind = patch_type(request.headers(), request.wish().forms(), target.is_custom())?;
-    target.shown(cx, &request)?;
+    let kind = patch_type(request.headers(), request.preferences().forms(), target.is_custom())?;
+    target.rendering(cx, &request)?;
     let body = patch_body::receive(&mut request, kind).await?;
     let class = if kind.is_apply() { PatchKind::Apply } else { PatchKind::Other };
     let options = WriteOptions::of_patch(class, request.query(), request.user_agent())?;
@@ -50,7 +50,7 @@ pub(super) async fn patch(
     let update = target.resource.update(&in_registry, target.name()?, endpoint, &patching, &hooks);
     let written = bounded(update).await?;
     let status = if written.created { StatusCode::CREATED } else { StatusCode::OK };
-    respond::stored(&target.shown(cx, &request)?, status, &written.item)
+    respond::stored(&target.rendering(cx, &request)?, status, &written.item)
 }
 
 /// A patch of one object; runs again on what is there after a lost race.

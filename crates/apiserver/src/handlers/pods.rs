@@ -72,7 +72,7 @@ pub(super) async fn evict(
 /// What became of it; an action may also report a failure this way.
 fn created(request: &Request<Authorized>, status: &Status) -> Response {
     let code = u16::try_from(status.code).ok().and_then(|code| StatusCode::from_u16(code).ok());
-    respond::success(request.wish(), code.unwrap_or(StatusCode::CREATED), status)
+    respond::success(request.preferences(), code.unwrap_or(StatusCode::CREATED), status)
 }
 
 /// The resource of bindings that name their pod in the body: created, and kept nowhere.

@@ -27,12 +27,12 @@ use crate::cx::ApiCx;
 use crate::negotiate::{Offer, patch_type};
 use crate::request::IncludeObject;
 use crate::request::{PatchKind, WriteOptions};
-use crate::respond::{self, Shown};
+use crate::respond::{self, Rendering};
 
 pub(super) async fn get(cx: &Arc<ApiCx>, request: &Request<Authorized>, target: &Target) -> Result<Response, ApiError> {
-    let shown = shown(cx, request)?;
+    let rendering = rendering(cx, request)?;
     let scale = target.resource.scale(&target.request_cx(cx, request, false), target.name()?).await?;
-    respond::view(&shown, StatusCode::OK, &scale)
+    respond::view(&rendering, StatusCode::OK, &scale)
 }
 
 pub(super) async fn update(
@@ -54,7 +54,7 @@ pub(super) async fn patch(
     mut request: Request<Authorized>,
     target: &Target,
 ) -> Result<Response, ApiError> {
-    let kind = patch_type(request.headers(), request.wish().forms(), target.is_custom())?;
+    let kind = patch_type(request.headers(), request.preferences().forms(), target.is_custom())?;
     let body = patch_body::receive(&mut request, kind).await?;
     let class = if kind.is_apply() { PatchKind::Apply } else { PatchKind::Other };
     let options = WriteOptions::of_patch(class, request.query(), request.user_agent())?;
@@ -156,20 +156,20 @@ async fn write<F>(
 where
     F: Fn(&Scale) -> Result<Scale, ApiError> + Send + Sync,
 {
-    let shown = shown(cx, request)?;
+    let rendering = rendering(cx, request)?;
     let admission = Admitting::new(cx, request, target, options.dry_run);
     let hooks = Hooks { admission: &admission, track: None };
     let in_registry = target.request_cx(cx, request, options.dry_run);
     let scaling = Scaling(make);
     let scale = bounded(target.resource.update_scale(&in_registry, target.name()?, &scaling, &hooks)).await?;
-    respond::view(&shown, StatusCode::OK, &scale)
+    respond::view(&rendering, StatusCode::OK, &scale)
 }
 
 /// How the request wants its scale. A write asks before it writes: one that could not be answered must change nothing.
-fn shown<'r>(cx: &ApiCx, request: &'r Request<Authorized>) -> Result<Shown<'r>, ApiError> {
-    Ok(Shown {
-        wish: request.wish(),
-        choice: request.wish().choose(Offer::resource(false))?,
+fn rendering<'r>(cx: &ApiCx, request: &'r Request<Authorized>) -> Result<Rendering<'r>, ApiError> {
+    Ok(Rendering {
+        preferences: request.preferences(),
+        choice: request.preferences().choose(Offer::resource(false))?,
         rules: SCALE,
         include: IncludeObject::read(request.query())?,
         now: cx.clock().wall().into(),

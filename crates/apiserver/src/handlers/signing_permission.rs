@@ -30,7 +30,7 @@ pub(super) async fn check(
 async fn may_sign(authorizer: &dyn Authorizer, request: &Attributes, signer: &str) -> bool {
     let domain = signer.split_once('/').map(|(domain, _)| format!("{domain}/*"));
     for name in [signer].into_iter().chain(domain.as_deref()) {
-        let wish = Attributes {
+        let attributes = Attributes {
             verb: SIGN.into(),
             resource: SIGNERS.into(),
             subresource: String::new(),
@@ -38,7 +38,7 @@ async fn may_sign(authorizer: &dyn Authorizer, request: &Attributes, signer: &st
             name: name.into(),
             ..request.clone()
         };
-        if authorizer.authorize(&wish).await.decision == Decision::Allow {
+        if authorizer.authorize(&attributes).await.decision == Decision::Allow {
             return true;
         }
     }

@@ -16,7 +16,7 @@ use crate::cx::ApiCx;
 use crate::negotiate::{Choice, Offer};
 use crate::request::IncludeObject;
 use crate::request::RequestInfo;
-use crate::respond::Shown;
+use crate::respond::Rendering;
 
 /// The resource, the place and the object of a request.
 pub(crate) struct Target {
@@ -187,8 +187,12 @@ impl Target {
     ///
     /// # Errors
     /// 406 when the client wants no form that there is.
-    pub(crate) fn shown<'a>(&'a self, cx: &ApiCx, request: &'a Request<Authorized>) -> Result<Shown<'a>, ApiError> {
-        let choice = request.wish().choose(Offer::resource(self.is_custom()))?;
+    pub(crate) fn rendering<'a>(
+        &'a self,
+        cx: &ApiCx,
+        request: &'a Request<Authorized>,
+    ) -> Result<Rendering<'a>, ApiError> {
+        let choice = request.preferences().choose(Offer::resource(self.is_custom()))?;
         self.shown_as(cx, request, choice)
     }
 
@@ -201,9 +205,9 @@ impl Target {
         cx: &ApiCx,
         request: &'a Request<Authorized>,
         choice: Choice,
-    ) -> Result<Shown<'a>, ApiError> {
-        Ok(Shown {
-            wish: request.wish(),
+    ) -> Result<Rendering<'a>, ApiError> {
+        Ok(Rendering {
+            preferences: request.preferences(),
             include: IncludeObject::read(request.query())?,
             choice,
             rules: self.rules(),

@@ -25,7 +25,7 @@ pub(super) async fn update(
     target: &Target,
     endpoint: Endpoint,
 ) -> Result<Response, ApiError> {
-    target.shown(cx, &request)?;
+    target.rendering(cx, &request)?;
     let options = WriteOptions::of_write("UpdateOptions", request.query(), request.user_agent())?;
     let mut object = incoming::read(&mut request, target, &options).await?;
     incoming::ensure_namespace(target, object.meta_mut())?;
@@ -43,5 +43,5 @@ pub(super) async fn update(
     let update = target.resource.update(&in_registry, target.name()?, endpoint, &change, &hooks);
     let written = bounded(update).await?;
     let status = if written.created { StatusCode::CREATED } else { StatusCode::OK };
-    respond::stored(&target.shown(cx, &request)?, status, &written.item)
+    respond::stored(&target.rendering(cx, &request)?, status, &written.item)
 }

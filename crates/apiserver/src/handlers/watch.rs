@@ -25,7 +25,7 @@ pub(super) async fn watch(
     request: Request<Authorized>,
     target: &Target,
 ) -> Result<Response, ApiError> {
-    let choice = request.wish().choose(Offer::resource(target.is_custom()).as_stream())?;
+    let choice = request.preferences().choose(Offer::resource(target.is_custom()).as_stream())?;
     let mut options = list_options(request.query())?;
     options.watch = true;
     if let Some(name) = &target.name {

@@ -15,16 +15,16 @@ use tokio::time::Instant;
 use super::target::Target;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
-use crate::negotiate::{Choice, MediaType, Target as Projection, Wish};
+use crate::negotiate::{Choice, MediaType, Preferences, Target as Projection};
 use crate::request::IncludeObject;
-use crate::respond::{Shown, cbor_of, metadata_json, metadata_protobuf, status_of, table};
+use crate::respond::{Rendering, cbor_of, metadata_json, metadata_protobuf, status_of, table};
 
 /// Encodes the events of one watch.
 pub(super) struct Frames {
     cx: Arc<ApiCx>,
     resource: Arc<Resource>,
     api_version: String,
-    wish: Arc<Wish>,
+    preferences: Arc<Preferences>,
     choice: Choice,
     include: IncludeObject,
     list_kind: String,
@@ -48,7 +48,7 @@ impl Frames {
             cx: Arc::clone(cx),
             resource: Arc::clone(&target.resource),
             api_version: target.api_version(),
-            wish: Arc::clone(request.wish()),
+            preferences: Arc::clone(request.preferences()),
             include: IncludeObject::read(request.query())?,
             choice,
             list_kind: target.list_kind(),
@@ -126,15 +126,15 @@ impl Frames {
                 let is_first = std::mem::take(&mut self.is_first);
                 // A bookmark's row must show its annotation, whatever rows carry.
                 let include = if kind == "BOOKMARK" { IncludeObject::Metadata } else { self.include };
-                let shown = Shown {
-                    wish: &self.wish,
+                let rendering = Rendering {
+                    preferences: &self.preferences,
                     choice: self.choice.clone(),
                     rules: self.resource.rules(),
                     include,
                     now: self.cx.clock().wall().into(),
                     list_kind: self.list_kind.clone(),
                 };
-                json_frame(kind, &table::of_event(&shown, object, version, is_first))
+                json_frame(kind, &table::of_event(&rendering, object, version, is_first))
             }
         }
     }

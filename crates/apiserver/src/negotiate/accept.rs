@@ -83,7 +83,7 @@ pub(crate) struct Choice {
 
 /// What a client says it would like.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Wish {
+pub(crate) struct Preferences {
     accept: String,
     /// `?pretty`, or by the user agent; the header can ask for it as well.
     pretty: bool,
@@ -105,7 +105,7 @@ struct Clause<'a> {
     parameters: Vec<(&'a str, &'a str)>,
 }
 
-impl Wish {
+impl Preferences {
     /// Reads headers and parameters.
     #[must_use]
     pub(crate) fn new(headers: &HeaderMap, query: &Query) -> Self {

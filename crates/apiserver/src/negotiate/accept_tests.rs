@@ -2,14 +2,14 @@
 
 use super::*;
 
-fn wish(accept: &str) -> Wish {
+fn preferences(accept: &str) -> Preferences {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, accept.parse().unwrap());
-    Wish::new(&headers, &Query::default())
+    Preferences::new(&headers, &Query::default())
 }
 
 fn chosen(accept: &str, offer: Offer) -> Result<(MediaType, Target), String> {
-    wish(accept).choose(offer).map(|choice| (choice.media, choice.target)).map_err(|error| error.message)
+    preferences(accept).choose(offer).map(|choice| (choice.media, choice.target)).map_err(|error| error.message)
 }
 
 const KUBECTL: &str =
@@ -64,7 +64,7 @@ fn what_cannot_be_had_is_refused() {
     assert!(chosen("application/json;stream=watch", Offer::resource(false).as_stream()).is_ok());
     assert!(chosen(KUBECTL, Offer::PLAIN).is_ok_and(|(_, target)| target == Target::Object));
     assert!(chosen("text/plain", Offer::PLAIN).is_err());
-    assert!(wish("text/plain").choose_for_error().pretty);
+    assert!(preferences("text/plain").choose_for_error().pretty);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn indentation_is_for_people() {
     let pretty = |agent: &str, query: &str| {
         let mut headers = HeaderMap::new();
         headers.insert(USER_AGENT, agent.parse().unwrap());
-        Wish::new(&headers, &Query::parse(query)).choose(Offer::PLAIN).unwrap().pretty
+        Preferences::new(&headers, &Query::parse(query)).choose(Offer::PLAIN).unwrap().pretty
     };
     let cases = [
         ("curl/8", "", true),

@@ -6,7 +6,7 @@ mod gzip;
 mod media_type;
 pub(crate) mod routing;
 
-pub(crate) use accept::{CBOR_SEQUENCE, Choice, Offer, Target, Wish, preferred};
+pub(crate) use accept::{CBOR_SEQUENCE, Choice, Offer, Preferences, Target, preferred};
 pub(crate) use content_type::body_type;
 pub(crate) use content_type::{PatchType, patch_type};
 pub(crate) use gzip::{Compressed, compressed, is_worth_compressing};

@@ -61,7 +61,7 @@ struct Version2 {
 impl Endpoint for Version2 {
     async fn serve(&self, cx: &Arc<ApiCx>, request: Request<Authorized>) -> Result<Response, ApiError> {
         require_read(&request)?;
-        let Some(media) = preferred(request.wish().accept(), &[JSON, OLD_PROTOBUF_2, PROTOBUF_2]) else {
+        let Some(media) = preferred(request.preferences().accept(), &[JSON, OLD_PROTOBUF_2, PROTOBUF_2]) else {
             let mut refusal = bare(StatusCode::NOT_ACCEPTABLE);
             vary_by_form(&mut refusal);
             refusal.headers_mut().append(VARY, HeaderValue::from_static("Accept"));
@@ -70,7 +70,7 @@ impl Endpoint for Version2 {
         let conditions = Conditions::of(request.headers());
         let (documents, now) = (Arc::clone(&self.documents), cx.clock().wall());
         // Parts are those of the document itself.
-        let gzip = request.wish().gzip && !conditions.wants_part();
+        let gzip = request.preferences().gzip && !conditions.wants_part();
         // Making documents takes a while; other requests must not wait for it.
         let made = tokio::task::spawn_blocking(move || {
             let whole = documents.whole(now);
@@ -128,7 +128,7 @@ impl Endpoint for Version3 {
             }
         };
         let Some(document) = document else { return Ok(bare(StatusCode::NOT_FOUND)) };
-        let Some(media) = preferred(request.wish().accept(), &[JSON, PROTOBUF_3, OLD_PROTOBUF_3]) else {
+        let Some(media) = preferred(request.preferences().accept(), &[JSON, PROTOBUF_3, OLD_PROTOBUF_3]) else {
             let mut response = bare(StatusCode::NOT_ACCEPTABLE);
             response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
             return Ok(response);

@@ -14,60 +14,60 @@ use http::{HeaderValue, StatusCode, Uri};
 
 use super::indent::indent;
 use super::status::status_of;
-use crate::negotiate::{Choice, MediaType, Offer, Wish, compressed, is_worth_compressing};
+use crate::negotiate::{Choice, MediaType, Offer, Preferences, compressed, is_worth_compressing};
 
 /// Any object, in the form that the client wants.
 ///
 /// # Errors
 /// 406 when it wants none that there is.
-pub(crate) fn object(wish: &Wish, status: StatusCode, object: &dyn Object) -> Result<Response, ApiError> {
+pub(crate) fn object(preferences: &Preferences, status: StatusCode, object: &dyn Object) -> Result<Response, ApiError> {
     let is_custom = object.downcast_ref::<Unstructured>().is_some();
-    let choice = wish.choose(Offer { protobuf: !is_custom, ..Offer::PLAIN })?;
+    let choice = preferences.choose(Offer { protobuf: !is_custom, ..Offer::PLAIN })?;
     Ok(match choice.media {
         MediaType::Protobuf => {
-            wish.audit().answer(|| object.to_json().into());
-            protobuf_document(wish, status, object.to_protobuf().into())
+            preferences.audit().answer(|| object.to_json().into());
+            protobuf_document(preferences, status, object.to_protobuf().into())
         }
         MediaType::Cbor => {
-            wish.audit().answer(|| object.to_json().into());
-            cbor_document(wish, status, object.to_cbor().into())
+            preferences.audit().answer(|| object.to_json().into());
+            cbor_document(preferences, status, object.to_cbor().into())
         }
-        MediaType::Json | MediaType::Yaml => json_document(wish, &choice, status, object.to_json().into()),
+        MediaType::Json | MediaType::Yaml => json_document(preferences, &choice, status, object.to_json().into()),
     })
 }
 
 /// A document that is JSON whatever the client wants, and no object of the API.
 #[must_use]
-pub(crate) fn json(wish: &Wish, status: StatusCode, content: impl Into<Bytes>) -> Response {
-    document(wish, status, MediaType::Json, rewritten(MediaType::Json, false, content.into()))
+pub(crate) fn json(preferences: &Preferences, status: StatusCode, content: impl Into<Bytes>) -> Response {
+    document(preferences, status, MediaType::Json, rewritten(MediaType::Json, false, content.into()))
 }
 
 /// A `Status`, of which clients take every form.
-pub(crate) fn success(wish: &Wish, code: StatusCode, status: &Status) -> Response {
-    status_response(wish, code, status)
+pub(crate) fn success(preferences: &Preferences, code: StatusCode, status: &Status) -> Response {
+    status_response(preferences, code, status)
 }
 
 /// An error as a `Status`, with the header that tells when to come back.
-pub(crate) fn error(wish: &Wish, error: &ApiError) -> Response {
+pub(crate) fn error(preferences: &Preferences, error: &ApiError) -> Response {
     let code = StatusCode::from_u16(error.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = status_response(wish, code, &status_of(error));
+    let mut response = status_response(preferences, code, &status_of(error));
     if let Some(seconds) = error.retry_after_seconds() {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
     response
 }
 
-fn status_response(wish: &Wish, code: StatusCode, status: &Status) -> Response {
-    let choice = wish.choose_for_error();
+fn status_response(preferences: &Preferences, code: StatusCode, status: &Status) -> Response {
+    let choice = preferences.choose_for_error();
     let json = || Bytes::from(codec::encode_typed("Status", "v1", status));
-    wish.audit().answered(status);
+    preferences.audit().answered(status);
     match choice.media {
         MediaType::Protobuf => {
-            wish.audit().answer(json);
+            preferences.audit().answer(json);
             let sealed = protobuf::seal("v1", "Status", |out| out.members(status));
-            protobuf_document(wish, code, sealed.into())
+            protobuf_document(preferences, code, sealed.into())
         }
-        _ => json_document(wish, &choice, code, json()),
+        _ => json_document(preferences, &choice, code, json()),
     }
 }
 
@@ -85,9 +85,14 @@ pub(crate) fn path_and_query(uri: &Uri) -> &str {
 }
 
 /// An object as compact JSON, as JSON or YAML.
-pub(crate) fn json_document(wish: &Wish, choice: &Choice, status: StatusCode, compact: Bytes) -> Response {
-    wish.audit().answer(|| compact.clone());
-    document(wish, status, choice.media, rewritten(choice.media, choice.pretty, compact))
+pub(crate) fn json_document(
+    preferences: &Preferences,
+    choice: &Choice,
+    status: StatusCode,
+    compact: Bytes,
+) -> Response {
+    preferences.audit().answer(|| compact.clone());
+    document(preferences, status, choice.media, rewritten(choice.media, choice.pretty, compact))
 }
 
 /// Compact JSON in the form that was chosen.
@@ -111,28 +116,34 @@ pub(crate) fn cbor_of(json: &[u8]) -> Bytes {
 }
 
 /// A JSON document, sent as CBOR.
-pub(crate) fn cbor_of_json(wish: &Wish, status: StatusCode, json: &[u8]) -> Response {
-    cbor_document(wish, status, cbor_of(json))
+pub(crate) fn cbor_of_json(preferences: &Preferences, status: StatusCode, json: &[u8]) -> Response {
+    cbor_document(preferences, status, cbor_of(json))
 }
 
 /// CBOR.
-pub(crate) fn cbor_document(wish: &Wish, status: StatusCode, content: Bytes) -> Response {
-    document(wish, status, MediaType::Cbor, content)
+pub(crate) fn cbor_document(preferences: &Preferences, status: StatusCode, content: Bytes) -> Response {
+    document(preferences, status, MediaType::Cbor, content)
 }
 
 /// Enveloped protobuf.
-pub(crate) fn protobuf_document(wish: &Wish, status: StatusCode, content: Bytes) -> Response {
-    document(wish, status, MediaType::Protobuf, content)
+pub(crate) fn protobuf_document(preferences: &Preferences, status: StatusCode, content: Bytes) -> Response {
+    document(preferences, status, MediaType::Protobuf, content)
 }
 
-fn document(wish: &Wish, status: StatusCode, media: MediaType, content: Bytes) -> Response {
+fn document(preferences: &Preferences, status: StatusCode, media: MediaType, content: Bytes) -> Response {
     let length = u64::try_from(content.len()).unwrap_or(u64::MAX);
-    sent(wish, status, media, full(content), length)
+    sent(preferences, status, media, full(content), length)
 }
 
 /// A body of so many bytes, compressed where that is worth it and the client takes it.
-pub(super) fn sent(wish: &Wish, status: StatusCode, media: MediaType, body: Body, length: u64) -> Response {
-    let is_compressed = wish.compresses && is_worth_compressing(length);
+pub(super) fn sent(
+    preferences: &Preferences,
+    status: StatusCode,
+    media: MediaType,
+    body: Body,
+    length: u64,
+) -> Response {
+    let is_compressed = preferences.compresses && is_worth_compressing(length);
     let mut response = Response::new(if is_compressed { compressed(body) } else { body });
     *response.status_mut() = status;
     let headers = response.headers_mut();
@@ -155,7 +166,7 @@ mod tests {
 
     async fn sent(accept: &str, query: &str, error: &ApiError) -> (u16, String, String) {
         let headers = HeaderMap::from_iter([(ACCEPT, accept.parse().unwrap())]);
-        let response = super::error(&Wish::new(&headers, &Query::parse(query)), error);
+        let response = super::error(&Preferences::new(&headers, &Query::parse(query)), error);
         let content_type = response.headers()[CONTENT_TYPE].to_str().unwrap().to_owned();
         let code = response.status().as_u16();
         let body = response.into_body().collect().await.unwrap().to_bytes();

@@ -16,7 +16,7 @@ use watch_cache::{Pace, Stored};
 use super::chunks::Chunks;
 use super::document::{cbor_document, rewritten, sent};
 use super::projection::{metadata_json, metadata_message};
-use super::shown::Shown;
+use super::rendering::Rendering;
 use super::table;
 use crate::negotiate::{MediaType, Target};
 
@@ -29,62 +29,66 @@ const METADATA_LIST: &str = "PartialObjectMetadataList";
 ///
 /// # Errors
 /// 406 when the client wants the metadata of one object.
-pub(crate) async fn list(shown: &Shown<'_>, list: &List) -> Result<Response, ApiError> {
+pub(crate) async fn list(rendering: &Rendering<'_>, list: &List) -> Result<Response, ApiError> {
     let meta = ListMeta {
         resource_version: list.revision.to_string(),
         continue_: list.continue_token.clone(),
         remaining_item_count: list.remaining_item_count,
         ..ListMeta::default()
     };
-    note(shown, list, &meta).await;
-    let (kind, api_version) = (shown.list_kind.as_str(), shown.api_version());
-    let is_protobuf = shown.choice.media == MediaType::Protobuf;
-    let pieces = match &shown.choice.target {
+    note(rendering, list, &meta).await;
+    let (kind, api_version) = (rendering.list_kind.as_str(), rendering.api_version());
+    let is_protobuf = rendering.choice.media == MediaType::Protobuf;
+    let pieces = match &rendering.choice.target {
         Target::Metadata(_) => {
             return Err(ApiError::not_acceptable(format!(
                 "you requested PartialObjectMetadata, but the requested object is a list ({})",
-                shown.type_name(kind)
+                rendering.type_name(kind)
             )));
         }
         Target::Object if is_protobuf => {
             let items = encoded(list, Stored::protobuf_item).await;
             protobuf_list(kind, &api_version, &meta, items)
         }
-        Target::Object if shown.choice.media == MediaType::Cbor => {
+        Target::Object if rendering.choice.media == MediaType::Cbor => {
             let items = encoded(list, |item| cbor::encode(item.object().as_reflect()).into()).await;
-            return Ok(cbor_document(shown.wish, StatusCode::OK, cbor_list(kind, &api_version, &meta, &items)));
+            return Ok(cbor_document(
+                rendering.preferences,
+                StatusCode::OK,
+                cbor_list(kind, &api_version, &meta, &items),
+            ));
         }
         Target::MetadataList(version) if is_protobuf => {
             let items = encoded(list, |item| metadata_message(item.object()).into()).await;
             protobuf_list(METADATA_LIST, &format!("meta.k8s.io/{version}"), &meta, items)
         }
-        _ => json_pieces(shown, list, &meta).await,
+        _ => json_pieces(rendering, list, &meta).await,
     };
-    send(shown, pieces).await
+    send(rendering, pieces).await
 }
 
 /// The list as JSON, projected as the client wants it.
-async fn json_pieces(shown: &Shown<'_>, list: &List, meta: &ListMeta) -> Chunks {
-    match &shown.choice.target {
-        Target::Table(version) => table::of_list(shown, list, meta.clone(), version).await,
+async fn json_pieces(rendering: &Rendering<'_>, list: &List, meta: &ListMeta) -> Chunks {
+    match &rendering.choice.target {
+        Target::Table(version) => table::of_list(rendering, list, meta.clone(), version).await,
         Target::MetadataList(version) => {
             let items = encoded(list, |item| metadata_json(item.object(), version).into()).await;
             json_list(METADATA_LIST, &format!("meta.k8s.io/{version}"), &codec::encode(meta), items)
         }
         Target::Object | Target::Metadata(_) => {
-            let text = if shown.is_custom() { custom_list_meta(meta) } else { codec::encode(meta) };
-            json_list(&shown.list_kind, &shown.api_version(), &text, encoded(list, Stored::json_item).await)
+            let text = if rendering.is_custom() { custom_list_meta(meta) } else { codec::encode(meta) };
+            json_list(&rendering.list_kind, &rendering.api_version(), &text, encoded(list, Stored::json_item).await)
         }
     }
 }
 
 /// Notes the list for the audit log, where that is wanted.
-async fn note(shown: &Shown<'_>, list: &List, meta: &ListMeta) {
-    let audit = shown.wish.audit();
-    if !audit.wants_answer() || matches!(shown.choice.target, Target::Metadata(_)) {
+async fn note(rendering: &Rendering<'_>, list: &List, meta: &ListMeta) {
+    let audit = rendering.preferences.audit();
+    if !audit.wants_answer() || matches!(rendering.choice.target, Target::Metadata(_)) {
         return;
     }
-    let pieces = json_pieces(shown, list, meta).await;
+    let pieces = json_pieces(rendering, list, meta).await;
     if pieces.len() > audit::MAX_OBJECT_BYTES as u64 {
         audit.answer_left_out();
     } else if pieces.len() < STREAMED_BYTES {
@@ -107,23 +111,23 @@ async fn encoded(list: &List, encode: impl Fn(&Stored) -> Bytes + Send) -> Vec<B
     items
 }
 
-async fn send(shown: &Shown<'_>, pieces: Chunks) -> Result<Response, ApiError> {
-    let (wish, media, pretty) = (shown.wish, shown.choice.media, shown.choice.pretty);
+async fn send(rendering: &Rendering<'_>, pieces: Chunks) -> Result<Response, ApiError> {
+    let (preferences, media, pretty) = (rendering.preferences, rendering.choice.media, rendering.choice.pretty);
     let (length, as_is) = (pieces.len(), media == MediaType::Protobuf || (media == MediaType::Json && !pretty));
     if as_is && length >= STREAMED_BYTES {
-        return Ok(sent(wish, StatusCode::OK, media, pieces.boxed_unsync(), length));
+        return Ok(sent(preferences, StatusCode::OK, media, pieces.boxed_unsync(), length));
     }
     if length >= STREAMED_BYTES {
         // Only people ask for this form, but they do ask for all of a large cluster.
         let content = tokio::task::spawn_blocking(move || rewritten(media, pretty, pieces.join())).await;
         let content = content.map_err(ApiError::internal)?;
         let length = u64::try_from(content.len()).unwrap_or(u64::MAX);
-        return Ok(sent(wish, StatusCode::OK, media, full(content), length));
+        return Ok(sent(preferences, StatusCode::OK, media, full(content), length));
     }
     let content = pieces.join();
     let content = if media == MediaType::Protobuf { content } else { rewritten(media, pretty, content) };
     let length = u64::try_from(content.len()).unwrap_or(u64::MAX);
-    Ok(sent(wish, StatusCode::OK, media, full(content), length))
+    Ok(sent(preferences, StatusCode::OK, media, full(content), length))
 }
 
 /// The metadata of a list of custom objects: a free-form map, in which the token stands even where there is none.

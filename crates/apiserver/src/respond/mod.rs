@@ -5,8 +5,8 @@ mod document;
 mod indent;
 mod list;
 mod projection;
+mod rendering;
 mod resource;
-mod shown;
 mod status;
 pub(crate) mod table;
 
@@ -15,6 +15,6 @@ pub(crate) use document::{
 };
 pub(crate) use list::list;
 pub(crate) use projection::{metadata_json, metadata_protobuf};
+pub(crate) use rendering::Rendering;
 pub(crate) use resource::{stored, view};
-pub(crate) use shown::Shown;
 pub(crate) use status::status_of;

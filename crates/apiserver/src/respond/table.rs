@@ -17,26 +17,26 @@ use watch_cache::Pace;
 
 use super::chunks::Chunks;
 use super::projection::metadata_json;
-use super::shown::Shown;
+use super::rendering::Rendering;
 use crate::request::IncludeObject;
 
 /// The table of one object, as JSON.
-pub(crate) fn of_object(shown: &Shown<'_>, object: &dyn Object, version: &str) -> String {
+pub(crate) fn of_object(rendering: &Rendering<'_>, object: &dyn Object, version: &str) -> String {
     let metadata = ListMeta { resource_version: object.meta().resource_version.clone(), ..ListMeta::default() };
-    encode(columns(shown.rules), vec![row(shown, object, version)], metadata, version)
+    encode(columns(rendering.rules), vec![row(rendering, object, version)], metadata, version)
 }
 
 /// The table of a list, as JSON.
-pub(crate) async fn of_list(shown: &Shown<'_>, list: &List, metadata: ListMeta, version: &str) -> Chunks {
-    let empty = encode(columns(shown.rules), Vec::new(), metadata, version);
+pub(crate) async fn of_list(rendering: &Rendering<'_>, list: &List, metadata: ListMeta, version: &str) -> Chunks {
+    let empty = encode(columns(rendering.rules), Vec::new(), metadata, version);
     let (mut pieces, mut pace) = (Chunks::default(), Pace::default());
     // All but the end of the list of rows, which is the last member.
     pieces.push(empty.strip_suffix("]}").unwrap_or(&empty).to_owned());
-    for (index, item) in in_order(shown.rules, &list.items).iter().enumerate() {
+    for (index, item) in in_order(rendering.rules, &list.items).iter().enumerate() {
         if index > 0 {
             pieces.push(Bytes::from_static(b","));
         }
-        pieces.push(json::encode(&row(shown, item.object(), version)));
+        pieces.push(json::encode(&row(rendering, item.object(), version)));
         pace.after(Pace::CODED).await;
     }
     pieces.push(Bytes::from_static(b"]}\n"));
@@ -56,10 +56,10 @@ fn in_order<'a>(rules: &dyn Rules, items: &'a [Arc<Stored>]) -> Cow<'a, [Arc<Sto
 }
 
 /// The table of one event of a watch, as JSON: columns only with the first one.
-pub(crate) fn of_event(shown: &Shown<'_>, object: &dyn Object, version: &str, is_first: bool) -> String {
+pub(crate) fn of_event(rendering: &Rendering<'_>, object: &dyn Object, version: &str, is_first: bool) -> String {
     let metadata = ListMeta { resource_version: object.meta().resource_version.clone(), ..ListMeta::default() };
-    let columns = if is_first { columns(shown.rules) } else { Vec::new() };
-    encode(columns, vec![row(shown, object, version)], metadata, version)
+    let columns = if is_first { columns(rendering.rules) } else { Vec::new() };
+    encode(columns, vec![row(rendering, object, version)], metadata, version)
 }
 
 fn encode(columns: Vec<TableColumnDefinition>, rows: Vec<TableRow>, metadata: ListMeta, version: &str) -> String {
@@ -80,15 +80,15 @@ fn columns(rules: &dyn Rules) -> Vec<TableColumnDefinition> {
     rules.columns().into_iter().map(definition).collect()
 }
 
-fn row(shown: &Shown<'_>, object: &dyn Object, version: &str) -> TableRow {
-    let carried = match shown.include {
+fn row(rendering: &Rendering<'_>, object: &dyn Object, version: &str) -> TableRow {
+    let carried = match rendering.include {
         IncludeObject::None => RawJson::default(),
         IncludeObject::Metadata => RawJson::from_text(metadata_json(object, version)),
         IncludeObject::Object => RawJson::from_text(object.to_json()),
     };
     TableRow {
-        cells: shown.rules.cells(object, shown.now),
-        conditions: shown.rules.row_conditions(object).iter().map(condition).collect(),
+        cells: rendering.rules.cells(object, rendering.now),
+        conditions: rendering.rules.row_conditions(object).iter().map(condition).collect(),
         object: carried,
     }
 }

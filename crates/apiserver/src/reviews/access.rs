@@ -49,7 +49,7 @@ impl Endpoint for SubjectAccessReviews {
         validate::metadata(&review.metadata, false, &mut errors);
         validate::refuse(&errors)?;
         review.status = evaluate(&**cx.authorizer(), user_of(spec), resource, path).await;
-        respond::object(request.wish(), StatusCode::CREATED, &review)
+        respond::object(request.preferences(), StatusCode::CREATED, &review)
     }
 }
 
@@ -74,7 +74,7 @@ impl Endpoint for LocalSubjectAccessReviews {
         let spec = &review.spec;
         check_local(&review)?;
         review.status = evaluate(&**cx.authorizer(), user_of(spec), spec.resource_attributes.as_ref(), None).await;
-        respond::object(request.wish(), StatusCode::CREATED, &review)
+        respond::object(request.preferences(), StatusCode::CREATED, &review)
     }
 }
 
@@ -109,6 +109,6 @@ impl Endpoint for SelfSubjectAccessReviews {
         validate::metadata(&review.metadata, false, &mut errors);
         validate::refuse(&errors)?;
         review.status = evaluate(&**cx.authorizer(), request.user().clone(), resource, path).await;
-        respond::object(request.wish(), StatusCode::CREATED, &review)
+        respond::object(request.preferences(), StatusCode::CREATED, &review)
     }
 }

@@ -28,6 +28,6 @@ impl Endpoint for SelfSubjectReviews {
             metadata: ObjectMeta { creation_timestamp: cx.clock().wall().into(), ..ObjectMeta::default() },
             status: SelfSubjectReviewStatus { user_info: request.user().clone() },
         };
-        respond::object(request.wish(), StatusCode::CREATED, &answer)
+        respond::object(request.preferences(), StatusCode::CREATED, &answer)
     }
 }

@@ -29,7 +29,7 @@ impl Endpoint for SelfSubjectRulesReviews {
         }
         let set = cx.authorizer().rules_for(request.user(), &review.spec.namespace);
         let answer = SelfSubjectRulesReview { status: status(set), ..SelfSubjectRulesReview::default() };
-        respond::object(request.wish(), StatusCode::CREATED, &answer)
+        respond::object(request.preferences(), StatusCode::CREATED, &answer)
     }
 }
 

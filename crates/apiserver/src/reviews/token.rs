@@ -32,7 +32,7 @@ impl Endpoint for TokenReviews {
         }
         admit(cx, &request, &options, &mut review).await?;
         review.status = evaluate(cx, &review).await?;
-        respond::object(request.wish(), StatusCode::CREATED, &review)
+        respond::object(request.preferences(), StatusCode::CREATED, &review)
     }
 }
 

@@ -22,7 +22,7 @@ use super::store::Store;
 use super::{auditing, health};
 use crate::admission_lookup::RegistryLookup;
 use crate::admission_versions::RegistryVersions;
-use crate::authentication::{Authentication, External, Parts};
+use crate::authentication::{Authentication, Dependencies, External};
 use crate::authorization::{self, Impersonations, MirroredRoles, RbacAuthorizer};
 use crate::build_error::BuildError;
 use crate::config::{BuiltInResource, EncryptionFile, ServerConfig};
@@ -83,8 +83,13 @@ pub(super) fn assemble(
     let roles = MirroredRoles::default();
     let health = health::of(&config, &lifecycle, &slis, &store.backend, &roles, encryption.as_ref())?;
 
-    let parts =
-        Parts { config: &config, registry: &registry, egress: &egress, lifecycle: &lifecycle, metrics: &metrics };
+    let parts = Dependencies {
+        config: &config,
+        registry: &registry,
+        egress: &egress,
+        lifecycle: &lifecycle,
+        metrics: &metrics,
+    };
     let authentication = Authentication::build(&parts, signer)?;
     roles.follow(&registry, lifecycle.tasks());
     let rbac = Arc::new(RbacAuthorizer::new(roles));
@@ -155,7 +160,7 @@ fn authorizer(
     metrics: &Metrics,
 ) -> Result<Arc<dyn authz::Authorizer>, BuildError> {
     let config = &config.authorization;
-    authorization::build(&authorization::Parts { config, rbac, registry, egress, lifecycle }, metrics)
+    authorization::build(&authorization::Dependencies { config, rbac, registry, egress, lifecycle }, metrics)
 }
 
 /// The resources of the built-in kinds that are served, and the kinds that are not.

@@ -9,7 +9,7 @@ use api_machinery::gvk::GroupResource;
 use base::TaskGroup;
 use component_base::lifecycle::Lifecycle;
 use egress::EgressSelector;
-use registry::Place;
+use registry::ResourceStore;
 use storage::{
     Backend, COMPACT_REVISION_KEY, Compactor, Embedded, EmbeddedOptions, Etcd, EtcdOptions, Memory, MemoryOptions,
     StorageError,
@@ -59,23 +59,23 @@ async fn elsewhere(
     config: &StorageConfig,
     egress: &EgressSelector,
     lifecycle: &Lifecycle,
-) -> Result<HashMap<GroupResource, Place>, StorageError> {
-    let (mut opened, mut places) = (HashMap::<&[String], Place>::new(), HashMap::new());
+) -> Result<HashMap<GroupResource, ResourceStore>, StorageError> {
+    let (mut opened, mut stores) = (HashMap::<&[String], ResourceStore>::new(), HashMap::new());
     for (resource, options) in &config.elsewhere {
-        let place = match opened.get(&*options.endpoints) {
-            Some(place) => place.clone(),
+        let store = match opened.get(&*options.endpoints) {
+            Some(store) => store.clone(),
             None => {
                 let backend: Arc<dyn Backend> = etcd(options, egress, lifecycle).await?;
-                let place = Place { backend, compacted: Arc::default() };
-                compact(&place.backend, config, lifecycle.tasks());
-                let following = follow(Arc::clone(&place.backend), Arc::clone(&place.compacted));
+                let store = ResourceStore { backend, compacted: Arc::default() };
+                compact(&store.backend, config, lifecycle.tasks());
+                let following = follow(Arc::clone(&store.backend), Arc::clone(&store.compacted));
                 lifecycle.tasks().spawn_cancellable("compacted", following);
-                opened.entry(&*options.endpoints).or_insert(place).clone()
+                opened.entry(&*options.endpoints).or_insert(store).clone()
             }
         };
-        places.insert(resource.clone(), place);
+        stores.insert(resource.clone(), store);
     }
-    Ok(places)
+    Ok(stores)
 }
 
 /// An open store.
@@ -84,7 +84,7 @@ pub(super) struct Store {
     /// The revision up to which it was compacted, by whichever server.
     pub(super) compacted: Arc<AtomicI64>,
     /// The resources that are kept in other stores.
-    pub(super) elsewhere: HashMap<GroupResource, Place>,
+    pub(super) elsewhere: HashMap<GroupResource, ResourceStore>,
     embedded: Option<Arc<Embedded>>,
 }
 

@@ -55,7 +55,7 @@ impl Endpoint for Tokens {
         request.warnings().extend(issued.warnings.iter().cloned());
         token.spec.expiration_seconds = Some(issued.expiration_seconds);
         token.status = TokenRequestStatus { token: issued.token, expiration_timestamp: issued.expiration.into() };
-        respond::object(request.wish(), StatusCode::CREATED, &token)
+        respond::object(request.preferences(), StatusCode::CREATED, &token)
     }
 }
 
@@ -81,13 +81,13 @@ async fn issue(
         Some(reference) => Some(bound::find(cx.registry(), reference, account).await?),
         None => None,
     };
-    let wish = TokenWish {
+    let preferences = TokenWish {
         namespace: account.namespace.clone(),
         service_account: ObjectRef { name: account.name.clone(), uid: account.uid.clone() },
         audiences: token.spec.audiences.clone(),
         expiration_seconds: token.spec.expiration_seconds.unwrap_or_default(),
         bound,
     };
-    let issued = issuer.issue(&wish, cx.clock().wall(), cx.rng()).await;
+    let issued = issuer.issue(&preferences, cx.clock().wall(), cx.rng()).await;
     issued.map_err(|error| ApiError::internal(format_args!("failed to generate token: {error}")))
 }

@@ -55,7 +55,7 @@ struct Kept {
 }
 
 /// A webhook's address, taken apart.
-struct Place {
+struct Location {
     host: String,
     port: u16,
     /// The URL without a query, for messages.
@@ -113,12 +113,12 @@ impl WebhookClients {
 }
 
 /// Takes an address apart.
-fn place(address: &Address) -> Result<Place, CallError> {
+fn location(address: &Address) -> Result<Location, CallError> {
     match address {
         Address::Service { namespace, name, port, path } => {
             let host = format!("{name}.{namespace}.svc");
             let path = if path.is_empty() { "/".to_owned() } else { path.clone() };
-            Ok(Place { url: format!("https://{host}:{port}{path}"), host, port: *port, path })
+            Ok(Location { url: format!("https://{host}:{port}{path}"), host, port: *port, path })
         }
         Address::Url(url) => {
             let invalid = |why: &dyn std::fmt::Display| CallError::Client(format!("Unparsable webhook URL: {why}"));
@@ -130,7 +130,7 @@ fn place(address: &Address) -> Result<Place, CallError> {
             let path = uri.path().to_owned();
             let url = if url.ends_with(&path) { url.clone() } else { format!("{url}/") };
             let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-            Ok(Place { host, port: uri.port_u16().unwrap_or(443), url, path })
+            Ok(Location { host, port: uri.port_u16().unwrap_or(443), url, path })
         }
     }
 }
@@ -139,9 +139,9 @@ fn place(address: &Address) -> Result<Place, CallError> {
 impl Caller for WebhookClients {
     async fn call(&self, target: &Target, question: Bytes, limit: Duration) -> Result<Bytes, CallError> {
         let limit = limit.min(MAX_TIME);
-        let place = place(&target.address)?;
+        let location = location(&target.address)?;
         let seconds = limit.as_secs() + u64::from(limit.subsec_nanos() > 0);
-        let url = format!("{}?timeout={seconds}s", place.url);
+        let url = format!("{}?timeout={seconds}s", location.url);
         let dialled = match &target.address {
             Address::Url(_) => None,
             Address::Service { namespace, name, port, .. } => {
@@ -150,7 +150,7 @@ impl Caller for WebhookClients {
                 Some(found.map_err(|why| failure::of_post(&url, &why))?)
             }
         };
-        let Place { host, port, path, .. } = place;
+        let Location { host, port, path, .. } = location;
         let client = self.client(Key { host, port, ca_bundle: target.ca_bundle.clone(), dialled })?;
         let request = Request::new(Method::POST, path)
             .accept("application/json, */*")

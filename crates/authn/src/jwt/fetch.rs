@@ -95,14 +95,14 @@ pub(super) struct Fetcher {
 }
 
 /// An address, taken apart.
-struct Place {
+struct Target {
     origin: String,
-    target: Uri,
+    path: Uri,
     /// The address without a query, for messages.
     shown: String,
 }
 
-impl Place {
+impl Target {
     fn of(uri: &Uri) -> Result<Self, FetchError> {
         let authority = uri.authority().map(ToString::to_string).unwrap_or_default();
         let shown = without_query(&uri.to_string());
@@ -113,8 +113,8 @@ impl Place {
             return Err(FetchError::Address(shown, "no host, or a name and password before it".to_owned()));
         }
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
-        let target = path.parse().map_err(|error: http::uri::InvalidUri| wrong_address(&shown, &error))?;
-        Ok(Self { origin: format!("https://{authority}"), target, shown })
+        let path = path.parse().map_err(|error: http::uri::InvalidUri| wrong_address(&shown, &error))?;
+        Ok(Self { origin: format!("https://{authority}"), path, shown })
     }
 }
 
@@ -138,42 +138,42 @@ impl Fetcher {
     async fn follow(&self, url: &str, token: Option<&str>) -> Result<Bytes, FetchError> {
         let shown = without_query(url);
         let mut uri: Uri = url.parse().map_err(|error: http::uri::InvalidUri| wrong_address(&shown, &error))?;
-        let first = Place::of(&uri)?.origin;
+        let first = Target::of(&uri)?.origin;
         for _ in 0..=MAX_REDIRECTS {
-            let place = Place::of(&uri)?;
-            let token = token.filter(|_| place.origin == first);
-            let response = self.ask(&place, token).await?;
+            let target = Target::of(&uri)?;
+            let token = token.filter(|_| target.origin == first);
+            let response = self.ask(&target, token).await?;
             let (parts, body) = response.into_parts();
             if let Some(next) = redirect(&uri, parts.status, &parts.headers) {
-                uri = next.map_err(|error| wrong_address(&place.shown, &error))?;
+                uri = next.map_err(|error| wrong_address(&target.shown, &error))?;
                 continue;
             }
             if !parts.status.is_success() {
-                return Err(FetchError::Status(place.shown, parts.status));
+                return Err(FetchError::Status(target.shown, parts.status));
             }
-            return read(body, place.shown).await;
+            return read(body, target.shown).await;
         }
         Err(FetchError::Redirects(shown))
     }
 
     async fn ask(
         &self,
-        place: &Place,
+        target: &Target,
         token: Option<&str>,
     ) -> Result<http::Response<component_base::serving::Body>, FetchError> {
         let mut request = http::Request::new(Bytes::new());
-        *request.uri_mut() = place.target.clone();
+        *request.uri_mut() = target.path.clone();
         let headers = request.headers_mut();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, */*"));
         headers.insert(USER_AGENT, self.agent.clone());
         if let Some(token) = token {
             let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
-                .map_err(|_| FetchError::Address(place.shown.clone(), "its token is no header".to_owned()))?;
+                .map_err(|_| FetchError::Address(target.shown.clone(), "its token is no header".to_owned()))?;
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
-        let sent = self.server(&place.origin)?.send(request).await;
-        sent.map_err(|source| FetchError::Transport { url: place.shown.clone(), source })
+        let sent = self.server(&target.origin)?.send(request).await;
+        sent.map_err(|source| FetchError::Transport { url: target.shown.clone(), source })
     }
 
     fn server(&self, origin: &str) -> Result<Arc<dyn Transport>, FetchError> {

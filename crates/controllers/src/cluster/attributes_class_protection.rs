@@ -8,7 +8,7 @@ use client::{Change, Informer, ObjectKey};
 use component_base::Feature;
 use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileError};
 
-use super::storage_protection::{Plan, plan, settled};
+use super::storage_protection::{Plan, plan, unless_gone};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "volumeattributesclass-protection-controller",
@@ -95,7 +95,7 @@ impl Controller for Protection {
             Plan::Remove => next.metadata.finalizers.retain(|own| own != FINALIZER),
             Plan::Add => next.metadata.finalizers.push(FINALIZER.to_owned()),
         }
-        settled(cx.client.all::<VolumeAttributesClass>().update(&next).await)
+        unless_gone(cx.client.all::<VolumeAttributesClass>().update(&next).await)
     }
 }
 

@@ -124,7 +124,7 @@ impl Controller for Claims {
             Plan::Remove => next.metadata.finalizers.retain(|own| own != CLAIM_FINALIZER),
             Plan::Add => next.metadata.finalizers.push(CLAIM_FINALIZER.to_owned()),
         }
-        settled(cx.client.namespaced::<PersistentVolumeClaim>(&key.namespace).update(&next).await)
+        unless_gone(cx.client.namespaced::<PersistentVolumeClaim>(&key.namespace).update(&next).await)
     }
 }
 
@@ -154,12 +154,12 @@ impl Controller for Volumes {
             Plan::Remove => next.metadata.finalizers.retain(|own| own != VOLUME_FINALIZER),
             Plan::Add => next.metadata.finalizers.push(VOLUME_FINALIZER.to_owned()),
         }
-        settled(cx.client.all::<PersistentVolume>().update(&next).await)
+        unless_gone(cx.client.all::<PersistentVolume>().update(&next).await)
     }
 }
 
 /// An object that is gone needs nothing more.
-pub(super) fn settled<T>(written: Result<T, client::ClientError>) -> Result<Next, ReconcileError> {
+pub(super) fn unless_gone<T>(written: Result<T, client::ClientError>) -> Result<Next, ReconcileError> {
     match written {
         Err(error) if !error.is_not_found() => Err(error.into()),
         _ => Ok(Next::Done),

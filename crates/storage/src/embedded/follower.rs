@@ -62,7 +62,7 @@ impl Follower {
     /// How the checkpoint that is being written ended; `None`, at once, where there is none.
     ///
     /// What a full disk did not take is kept for the next attempt.
-    pub(super) async fn settled(&mut self) -> Option<Result<(), CommitError>> {
+    pub(super) async fn written(&mut self) -> Option<Result<(), CommitError>> {
         let attempt = self.running.as_mut()?.await;
         self.running = None;
         let (checkpointer, checkpoint, outcome) = match attempt {

@@ -92,11 +92,11 @@ impl Writer {
 
     /// Lets the database catch up with everything, as far as it can, and closes it.
     async fn close(mut self) {
-        if let Some(outcome) = self.follower.settled().await {
+        if let Some(outcome) = self.follower.written().await {
             self.caught_up(outcome);
         }
         self.catch_up();
-        if let Some(outcome) = self.follower.settled().await {
+        if let Some(outcome) = self.follower.written().await {
             self.caught_up(outcome);
         }
         // Closing the database writes its final state: not on the runtime's threads.
@@ -120,7 +120,7 @@ impl Writer {
         tokio::select! {
             biased;
             () = stop.cancelled(), if !stopping => Wake::Stop,
-            Some(outcome) = self.follower.settled() => Wake::CaughtUp(outcome),
+            Some(outcome) = self.follower.written() => Wake::CaughtUp(outcome),
             () = sleep_until(deadline), if expires => Wake::Leases,
             count = queue.recv_many(requests, BATCH) => Wake::Requests(count),
             () = tokio::time::sleep(sweep_pause), if sweeps => Wake::Sweep,
@@ -199,7 +199,7 @@ impl Writer {
     async fn make_room(&mut self) {
         if self.engine.as_ref().is_some_and(|engine| engine.journal.is_full()) {
             self.catch_up();
-            if let Some(outcome) = self.follower.settled().await {
+            if let Some(outcome) = self.follower.written().await {
                 self.caught_up(outcome);
             }
         }

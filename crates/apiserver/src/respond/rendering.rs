@@ -4,12 +4,12 @@ use api_machinery::status::ApiError;
 use api_machinery::time::Time;
 use kinds::rules::Rules;
 
-use crate::negotiate::{Choice, Wish};
+use crate::negotiate::{Choice, Preferences};
 use crate::request::IncludeObject;
 
 /// What is needed to show objects of a resource.
-pub(crate) struct Shown<'a> {
-    pub(crate) wish: &'a Wish,
+pub(crate) struct Rendering<'a> {
+    pub(crate) preferences: &'a Preferences,
     pub(crate) choice: Choice,
     pub(crate) rules: &'a dyn Rules,
     pub(crate) include: IncludeObject,
@@ -18,7 +18,7 @@ pub(crate) struct Shown<'a> {
     pub(crate) list_kind: String,
 }
 
-impl Shown<'_> {
+impl Rendering<'_> {
     pub(crate) fn api_version(&self) -> String {
         let info = self.rules.info();
         if info.group.is_empty() { info.version.to_owned() } else { format!("{}/{}", info.group, info.version) }
