@@ -18,7 +18,7 @@ use component_base::serving::Response;
 use futures_util::future::join_all;
 use http::{Method, StatusCode};
 use registry::{List, Stored};
-use storage::Revision;
+use storage::{Backend, Revision};
 
 use crate::chain::{Authorized, Request};
 use crate::config::BackendConfig;
@@ -110,25 +110,28 @@ enum Asked {
     /// By its page of health.
     Server(&'static str),
     /// As the store: whichever member answers speaks for all.
-    Store,
+    Store(Arc<dyn Backend>),
 }
 
 /// The parts in the order of lists.
 fn parts(cx: &ApiCx) -> Vec<Part> {
-    let members = match &cx.config().storage.backend {
+    let main = match &cx.config().storage.backend {
         BackendConfig::Etcd(options) => options.endpoints.len(),
         BackendConfig::Embedded(_) | BackendConfig::Memory => 0,
     };
+    let others = cx.overrides.iter().map(|own| (own.members, &own.backend));
+    let of = |(count, store): (usize, &Arc<dyn Backend>)| std::iter::repeat_n(Arc::clone(store), count);
+    let members = std::iter::once((main, cx.backend())).chain(others).flat_map(of);
     let servers = SERVERS.map(|(name, address)| Part { name: name.to_owned(), asked: Asked::Server(address) });
-    let stores = (0..members).map(|member| Part { name: format!("etcd-{member}"), asked: Asked::Store });
-    servers.into_iter().chain(stores).collect()
+    let store = |(index, store)| Part { name: format!("etcd-{index}"), asked: Asked::Store(store) };
+    servers.into_iter().chain(members.enumerate().map(store)).collect()
 }
 
 impl Part {
     async fn status(&self, cx: &ApiCx) -> ComponentStatus {
-        let condition = match self.asked {
+        let condition = match &self.asked {
             Asked::Server(address) => ask_server(cx, address).await,
-            Asked::Store => ask_store(cx).await,
+            Asked::Store(store) => ask_store(&**store).await,
         };
         let mut status = ComponentStatus { conditions: vec![condition], ..ComponentStatus::default() };
         status.metadata.name.clone_from(&self.name);
@@ -157,8 +160,8 @@ async fn ask_server(cx: &ApiCx, address: &str) -> ComponentCondition {
     }
 }
 
-async fn ask_store(cx: &ApiCx) -> ComponentCondition {
-    match tokio::time::timeout(LIMIT, cx.backend().health()).await {
+async fn ask_store(store: &dyn Backend) -> ComponentCondition {
+    match tokio::time::timeout(LIMIT, store.health()).await {
         Ok(Ok(())) => condition("True", "ok".to_owned(), String::new()),
         Ok(Err(error)) => condition("Unknown", String::new(), error.to_string()),
         Err(_) => condition("Unknown", String::new(), "context deadline exceeded".to_owned()),

@@ -20,6 +20,7 @@ use crate::config::ServerConfig;
 use crate::custom_kinds::CustomKinds;
 use crate::limits::{Running, Seats};
 use crate::metrics::ApiMetrics;
+use crate::server::Override;
 
 /// Work that runs at the beginning of the end, while requests are still served.
 type PreShutdown = Arc<dyn Fn(Arc<ApiCx>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
@@ -48,6 +49,8 @@ pub(crate) struct ApiCx {
     pub(crate) failure: Mutex<Option<String>>,
     pub(crate) pre_shutdown: Mutex<Vec<PreShutdown>>,
     pub(crate) backend: Arc<dyn Backend>,
+    /// The stores that some resources are kept in instead, each once.
+    pub(crate) overrides: Vec<Override>,
     pub(crate) audit: Option<Arc<audit::Auditor>>,
     /// Who records traces, where somebody does.
     pub(crate) tracer: Option<Tracer>,

@@ -10,8 +10,6 @@ use crate::hooks::{HookError, PostStartHook};
 
 /// What stands for a count that could not be had.
 const UNKNOWN: f64 = -1.0;
-/// The only store, as upstream numbers them.
-const STORE: &str = "etcd-0";
 
 /// The hook `storage-object-count-tracker-hook`.
 pub(crate) fn hook() -> Arc<dyn PostStartHook> {
@@ -59,9 +57,11 @@ async fn rest(cx: &ApiCx, interval: Duration) {
 }
 
 async fn measure(cx: &ApiCx) {
-    #[expect(clippy::cast_precision_loss, reason = "a gauge")]
-    if let Ok(size) = cx.backend().size_bytes().await {
-        cx.metrics.storage_size.with(&[STORE]).set(size as f64);
+    for (index, store) in std::iter::once(cx.backend()).chain(cx.overrides.iter().map(|own| &own.backend)).enumerate() {
+        #[expect(clippy::cast_precision_loss, reason = "a gauge")]
+        if let Ok(size) = store.size_bytes().await {
+            cx.metrics.storage_size.with(&[&format!("etcd-{index}")]).set(size as f64);
+        }
     }
 }
 

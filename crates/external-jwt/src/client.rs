@@ -6,9 +6,9 @@ use std::time::Duration;
 use base::SharedClock;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use grpc::{UnixSocket, code_name};
+use grpc::{UnixSocket, code_name, wait_for_ready};
 use tonic::transport::Channel;
-use tonic::{Code, Response, Status};
+use tonic::{Response, Status};
 
 use crate::error::SignerError;
 use crate::header;
@@ -23,8 +23,6 @@ const METADATA_TIMEOUT: Duration = Duration::from_secs(10);
 const KEYS_TIMEOUT: Duration = Duration::from_secs(60);
 /// Far above what all keys of a signer are long.
 const MAX_MESSAGE_BYTES: usize = 4 << 20;
-/// Between two looks whether the signer is there.
-const RETRY: Duration = Duration::from_millis(200);
 
 /// Sees every call.
 pub trait Observer: Send + Sync + 'static {
@@ -117,17 +115,7 @@ impl ExternalSigner {
         F: Future<Output = Result<Response<T>, Status>>,
     {
         let begun = self.clock.monotonic();
-        let tries = async {
-            loop {
-                match ask().await {
-                    // Nobody listens yet, or any more.
-                    Err(status) if status.code() == Code::Unavailable => tokio::time::sleep(RETRY).await,
-                    outcome => return outcome,
-                }
-            }
-        };
-        let outcome = tokio::time::timeout(limit, tries).await;
-        let outcome = outcome.unwrap_or_else(|_| Err(Status::deadline_exceeded("context deadline exceeded")));
+        let outcome = wait_for_ready(limit, ask).await;
         let code = outcome.as_ref().map_or_else(|status| code_name(status.code()), |_| "OK");
         self.observer.called(method, code, self.clock.monotonic() - begun);
         let failed = |status: Status| SignerError::Call { what, code, message: status.message().to_owned() };

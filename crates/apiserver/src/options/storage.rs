@@ -69,7 +69,7 @@ fn backend_of(options: &Options, tls: Option<&EtcdTls>) -> BackendConfig {
     BackendConfig::Etcd(Box::new(EtcdOptions { tls: tls.cloned(), ..EtcdOptions::new(servers.iter().cloned()) }))
 }
 
-/// The resources that are kept in another etcd.
+/// The kinds of this binary that are kept in another etcd.
 fn elsewhere(options: &Options, tls: Option<&EtcdTls>, errors: &mut Errors) -> Vec<(GroupResource, EtcdOptions)> {
     let mut all = Vec::new();
     for text in options.strings("etcd-servers-overrides") {
@@ -82,8 +82,11 @@ fn elsewhere(options: &Options, tls: Option<&EtcdTls>, errors: &mut Errors) -> V
             );
             continue;
         };
-        let servers = EtcdOptions { tls: tls.cloned(), ..EtcdOptions::new(servers.split(';')) };
-        all.push((GroupResource::named(group, resource), servers));
+        // What comes at run time is kept in the main store.
+        if kinds::all().map(|rules| rules.info()).any(|info| (info.group, info.resource) == (group, resource)) {
+            let servers = EtcdOptions { tls: tls.cloned(), ..EtcdOptions::new(servers.split(';')) };
+            all.push((GroupResource::named(group, resource), servers));
+        }
     }
     all
 }

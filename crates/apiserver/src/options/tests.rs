@@ -154,7 +154,7 @@ fn flags_may_be_given_without_a_value() {
 #[test]
 fn some_resources_are_kept_in_another_etcd() {
     let line = format!(
-        "{KUBEADM} --etcd-servers=http://a:2379 --etcd-servers-overrides=/events#http://b:2379;http://c:2379,apps/deployments#http://d:2379"
+        "{KUBEADM} --etcd-servers=http://a:2379 --etcd-servers-overrides=/events#http://b:2379;http://c:2379,apps/deployments#http://d:2379,example.org/pears#http://e:2379"
     );
     let elsewhere = completed(&line).unwrap().storage.elsewhere;
     let shown: Vec<_> = elsewhere.iter().map(|(name, etcd)| (name.to_string(), etcd.endpoints.join(" "))).collect();

@@ -81,7 +81,7 @@ pub(super) fn assemble(
     let (registry, disabled) = built_in(&config, &lifecycle, &metrics, options);
     let slis = Metrics::new(config.metrics.clone());
     let roles = MirroredRoles::default();
-    let health = health::of(&config, &lifecycle, &slis, &store.backend, &roles, encryption.as_ref())?;
+    let health = health::of(&config, &lifecycle, &slis, &store, &roles, encryption.as_ref())?;
 
     let parts = Dependencies {
         config: &config,
@@ -141,6 +141,7 @@ pub(super) fn assemble(
         failure: Mutex::default(),
         pre_shutdown: Mutex::default(),
         backend: Arc::clone(&store.backend),
+        overrides: store.overrides.all.clone(),
         audit,
         tracer,
         egress,
@@ -292,7 +293,7 @@ fn registry_options(config: &ServerConfig, lifecycle: &Lifecycle, store: &Store)
         uncached: uncached.cloned().collect(),
         services: config.services.registry_options(),
         compacted: Arc::clone(&store.compacted),
-        elsewhere: store.elsewhere.clone(),
+        elsewhere: store.overrides.of.clone(),
         gates: lifecycle.gates().clone(),
         own_fields: Some(own_fields(lifecycle)),
         ..RegistryOptions::new(Arc::clone(&store.backend), clock, rng, lifecycle.tasks().clone())

@@ -9,6 +9,7 @@ use component_base::metrics::Metrics;
 use encryption::Live;
 use storage::Backend;
 
+use super::store::Store;
 use crate::authorization::MirroredRoles;
 use crate::config::ServerConfig;
 
@@ -17,7 +18,7 @@ pub(super) fn of(
     config: &ServerConfig,
     lifecycle: &Lifecycle,
     slis: &Metrics,
-    backend: &Arc<dyn Backend>,
+    store: &Store,
     roles: &MirroredRoles,
     encryption: Option<&Arc<Live>>,
 ) -> Result<Arc<Health>, Installed> {
@@ -26,8 +27,13 @@ pub(super) fn of(
         let logging = logging.clone();
         health.add(Endpoint::ALL, &Check::instant("log", move || logging.check()))?;
     }
-    health.add(Endpoint::ALL, &probe("etcd", backend, config.health_timeout).in_group("etcd"))?;
-    health.add(Endpoint::READY, &probe("etcd-readiness", backend, config.ready_timeout).in_group("etcd-readiness"))?;
+    let names = |index: usize| (format!("etcd-override-{index}"), format!("etcd-override-readiness-{index}"));
+    let overrides = store.overrides.all.iter().enumerate().map(|(index, own)| (names(index), &own.backend));
+    let main = (("etcd".to_owned(), "etcd-readiness".to_owned()), &store.backend);
+    for ((alive, ready), backend) in std::iter::once(main).chain(overrides) {
+        health.add(Endpoint::ALL, &probe(&alive, backend, config.health_timeout).in_group("etcd"))?;
+        health.add(Endpoint::READY, &probe(&ready, backend, config.ready_timeout).in_group("etcd-readiness"))?;
+    }
     let roles = roles.clone();
     let informers = move || match roles.unsynced().as_slice() {
         [] => Ok(()),

@@ -27,6 +27,7 @@ use crate::cx::ApiCx;
 use crate::hooks::Hooks;
 use assemble::Surroundings;
 use handler::HttpHandler;
+pub(crate) use store::Override;
 use store::Store;
 
 /// An API server.

@@ -55,12 +55,12 @@ fn compact(backend: &Arc<dyn Backend>, config: &StorageConfig, tasks: &TaskGroup
 }
 
 /// Opens the stores that some resources are kept in; those with the same members are one.
-async fn elsewhere(
+async fn overrides(
     config: &StorageConfig,
     egress: &EgressSelector,
     lifecycle: &Lifecycle,
-) -> Result<HashMap<GroupResource, ResourceStore>, StorageError> {
-    let (mut opened, mut stores) = (HashMap::<&[String], ResourceStore>::new(), HashMap::new());
+) -> Result<Overrides, StorageError> {
+    let (mut opened, mut overrides) = (HashMap::<&[String], ResourceStore>::new(), Overrides::default());
     for (resource, options) in &config.elsewhere {
         let store = match opened.get(&*options.endpoints) {
             Some(store) => store.clone(),
@@ -70,12 +70,30 @@ async fn elsewhere(
                 compact(&store.backend, config, lifecycle.tasks());
                 let following = follow(Arc::clone(&store.backend), Arc::clone(&store.compacted));
                 lifecycle.tasks().spawn_cancellable("compacted", following);
+                overrides.all.push(Override { backend: Arc::clone(&store.backend), members: options.endpoints.len() });
                 opened.entry(&*options.endpoints).or_insert(store).clone()
             }
         };
-        stores.insert(resource.clone(), store);
+        overrides.of.insert(resource.clone(), store);
     }
-    Ok(stores)
+    Ok(overrides)
+}
+
+/// The stores beside the one for everything; from `--etcd-servers-overrides`.
+#[derive(Default)]
+pub(super) struct Overrides {
+    /// The resources that are kept in them.
+    pub(super) of: HashMap<GroupResource, ResourceStore>,
+    /// Each once, in the order in which the flag names them.
+    pub(super) all: Vec<Override>,
+}
+
+/// A store that some resources are kept in.
+#[derive(Clone)]
+pub(crate) struct Override {
+    pub(crate) backend: Arc<dyn Backend>,
+    /// How many servers it is told to have.
+    pub(crate) members: usize,
 }
 
 /// An open store.
@@ -83,14 +101,13 @@ pub(super) struct Store {
     pub(super) backend: Arc<dyn Backend>,
     /// The revision up to which it was compacted, by whichever server.
     pub(super) compacted: Arc<AtomicI64>,
-    /// The resources that are kept in other stores.
-    pub(super) elsewhere: HashMap<GroupResource, ResourceStore>,
+    pub(super) overrides: Overrides,
     embedded: Option<Arc<Embedded>>,
 }
 
 impl Store {
     pub(super) fn shared(backend: Arc<dyn Backend>) -> Self {
-        Self { backend, compacted: Arc::default(), elsewhere: HashMap::new(), embedded: None }
+        Self { backend, compacted: Arc::default(), overrides: Overrides::default(), embedded: None }
     }
 
     pub(super) async fn open(
@@ -108,7 +125,7 @@ impl Store {
             }
         };
         compact(&store.backend, config, tasks);
-        store.elsewhere = elsewhere(config, egress, lifecycle).await?;
+        store.overrides = overrides(config, egress, lifecycle).await?;
         Ok(store)
     }
 

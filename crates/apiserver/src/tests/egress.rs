@@ -232,6 +232,15 @@ async fn etcd_is_reached_through_its_proxy_and_some_resources_in_another() {
         config.storage.elsewhere = kept.into();
     })
     .await;
+    let ready = api.get("/readyz?verbose=true&exclude=etcd").await.text;
+    for line in ["etcd-override-0 excluded with etcd: ok", "etcd-readiness ok", "etcd-override-readiness-0 ok"] {
+        assert!(ready.contains(&format!("[+]{line}\n")), "{line} is not in {ready}");
+    }
+    assert!(!ready.contains("etcd-override-1"), "both resources are in one");
+    let statuses = api.get("/api/v1/componentstatuses").await.json();
+    let names: Vec<_> =
+        statuses["items"].as_array().unwrap().iter().map(|own| own["metadata"]["name"].clone()).collect();
+    assert_eq!(names, ["controller-manager", "scheduler", "etcd-0", "etcd-1"]);
     assert_eq!(api.get("/api/v1/namespaces/default/configmaps/m").await.code, 404, "it is in the first");
     api.config_map("n").await;
     let event = json!({

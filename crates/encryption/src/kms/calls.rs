@@ -1,18 +1,14 @@
 //! Asking a plug-in: each call has a limit of its own, within which the plug-in is waited for where it is not there yet.
 
-use std::error::Error;
 use std::time::Duration;
 
 use base::SharedClock;
-use grpc::{UnixSocket, code_name};
+use grpc::{UnixSocket, code_name, wait_for_ready};
 use server_api::tonic::transport::Channel;
-use server_api::tonic::{Code, ConnectError, Response, Status};
+use server_api::tonic::{Code, Response, Status};
 
 use crate::Surroundings;
 use crate::metrics::EncryptionMetrics;
-
-/// How often it is tried to connect while a call waits.
-const RECONNECT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What a plug-in, or the way to it, answered instead; in gRPC's words.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -23,14 +19,6 @@ pub(crate) struct CallError {
 }
 
 impl CallError {
-    fn late(unreachable: Option<String>) -> Self {
-        let message = match unreachable {
-            None => "context deadline exceeded".to_owned(),
-            Some(why) => format!("latest balancer error: connection error: desc = {why:?}"),
-        };
-        Self { code: Code::DeadlineExceeded, message }
-    }
-
     pub(crate) fn code_name(&self) -> &'static str {
         code_name(self.code)
     }
@@ -69,34 +57,11 @@ impl Calls {
     where
         F: Future<Output = Result<Response<T>, Status>>,
     {
-        let (began, mut unreachable) = (self.clock.monotonic(), None);
-        let waiting = async {
-            loop {
-                match attempt(self.channel.clone()).await {
-                    Err(status) if was_not_connected(&status) => unreachable = Some(status.message().to_owned()),
-                    answer => return answer,
-                }
-                tokio::time::sleep(RECONNECT_INTERVAL).await;
-            }
-        };
-        let result = match tokio::time::timeout(self.limit, waiting).await {
-            Ok(answer) => answer.map(Response::into_inner).map_err(CallError::from),
-            Err(_) => Err(CallError::late(unreachable)),
-        };
+        let began = self.clock.monotonic();
+        let answer = wait_for_ready(self.limit, || attempt(self.channel.clone())).await;
+        let result = answer.map(Response::into_inner).map_err(CallError::from);
         let code = result.as_ref().map_or_else(CallError::code_name, |_| code_name(Code::Ok));
         self.metrics.called(&self.provider, method, code, self.clock.monotonic() - began);
         result
     }
-}
-
-/// Whether nothing was sent, as there was nobody to send it to.
-fn was_not_connected(status: &Status) -> bool {
-    let mut cause = status.source();
-    while let Some(error) = cause {
-        if error.is::<ConnectError>() {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
 }

@@ -3,6 +3,7 @@
 
 mod calls;
 mod envelope;
+mod health;
 mod v1;
 mod v2;
 
@@ -23,10 +24,6 @@ use v2::KmsV2;
 
 /// How long a call may take where the file says nothing.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long a plug-in that was well is taken to be.
-const WELL_FOR: Duration = Duration::from_secs(20);
-/// How long one that was not is not asked again.
-const UNWELL_FOR: Duration = Duration::from_secs(3);
 
 /// Why a value cannot be encrypted, decrypted, or a plug-in be used, in upstream's words.
 #[derive(Debug, Clone, thiserror::Error)]

@@ -14,6 +14,7 @@ use server_api::kms::fake::{Fault, PluginProcess, serve_if_asked, wrapping_key};
 use server_api::kms::stored::EncryptedObject;
 use tokio::time::Instant;
 
+use super::health::{UNWELL_FOR, WELL_FOR};
 use super::*;
 use crate::EncryptionMetrics;
 use crate::ciphers::{AES_CBC, AES_GCM};

@@ -13,7 +13,8 @@ use tokio::time::Instant;
 
 use super::calls::{CallError, Calls};
 use super::envelope::ObjectError;
-use super::{KmsError, Opened, Plugin, UNWELL_FOR, WELL_FOR};
+use super::health::LastHealth;
+use super::{KmsError, Opened, Plugin};
 use crate::Surroundings;
 use crate::ciphers::{AES_CBC, AES_GCM, Cipher, random};
 use crate::metrics::{EncryptionMetrics, Way};
@@ -40,7 +41,7 @@ pub(super) struct KmsV1 {
     /// When the last values came, from the store and to it.
     arrived: Mutex<[Option<Instant>; 2]>,
     /// Held while the plug-in is asked: whoever asks as well gets the same answer.
-    health: tokio::sync::Mutex<Option<(Result<(), String>, Instant)>>,
+    health: tokio::sync::Mutex<LastHealth>,
     clock: SharedClock,
     metrics: EncryptionMetrics,
 }
@@ -166,13 +167,11 @@ impl Plugin for KmsV1 {
 
     async fn check(&self) -> Result<(), String> {
         let mut health = self.health.lock().await;
-        if let Some((last, _)) = health.as_ref().filter(|(_, until)| self.clock.monotonic() < *until) {
-            return last.clone();
+        if let Some(last) = health.get(self.clock.monotonic()) {
+            return last;
         }
         let answer = self.ask().await;
-        let counts_for = if answer.is_ok() { WELL_FOR } else { UNWELL_FOR };
-        *health = Some((answer.clone(), self.clock.monotonic() + counts_for));
-        answer
+        health.note(answer, self.clock.monotonic())
     }
 
     async fn follow(self: Arc<Self>) {

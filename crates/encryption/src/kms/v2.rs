@@ -19,7 +19,8 @@ use tokio::time::Instant;
 
 use super::calls::Calls;
 use super::envelope::{self, SourceKey, key_id_hash};
-use super::{KmsError, Opened, Plugin, UNWELL_FOR, WELL_FOR};
+use super::health::{LastHealth, UNWELL_FOR};
+use super::{KmsError, Opened, Plugin};
 use crate::Surroundings;
 use crate::ciphers::{AES_GCM, Cipher, SEED_BYTES, random, with_seed};
 use crate::metrics::{EncryptionMetrics, Way};
@@ -66,8 +67,7 @@ pub(super) struct KmsV2 {
 struct Health {
     /// The interface that it named first.
     version: Option<String>,
-    /// The last answer, and until when it counts.
-    last: Option<(Result<(), String>, Instant)>,
+    last: LastHealth,
 }
 
 /// A seed, and until when it may be written with.
@@ -305,14 +305,12 @@ impl Plugin for KmsV2 {
 
     async fn check(&self) -> Result<(), String> {
         let mut health = self.health.lock().await;
-        if let Some((last, _)) = health.last.as_ref().filter(|(_, until)| self.clock.monotonic() < *until) {
-            return last.clone();
+        if let Some(last) = health.last.get(self.clock.monotonic()) {
+            return last;
         }
         let answer = self.ask(&mut health.version).await;
-        let counts_for = if answer.is_ok() { WELL_FOR } else { UNWELL_FOR };
-        health.last = Some((answer.clone(), self.clock.monotonic() + counts_for));
         self.asked.send_replace(true);
-        answer
+        health.last.note(answer, self.clock.monotonic())
     }
 
     async fn follow(self: Arc<Self>) {
