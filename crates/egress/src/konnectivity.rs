@@ -10,12 +10,12 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use base::{Connection, SharedRng, TaskGroup};
-use grpc::UnixSocket;
+use grpc::{UnixSocket, connect_failure};
 use parking_lot::Mutex;
 use server_api::konnectivity::packet::Payload;
 use server_api::konnectivity::proxy_service_client::ProxyServiceClient;
 use server_api::konnectivity::{CloseDial, CloseRequest, Data, DialRequest, Packet, PacketType};
-use server_api::tonic::Streaming;
+use server_api::tonic::{Status, Streaming};
 use tokio::io::{
     AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream, ReadBuf, ReadHalf, WriteHalf,
 };
@@ -65,13 +65,6 @@ impl Konnectivity {
 impl Through for Konnectivity {
     async fn through(&self, address: String) -> Result<Connection, Failed> {
         let socket = &self.socket;
-        let dial = |why: &dyn std::fmt::Display| format!("dial unix {socket}: {why}");
-        // The tunnel itself would not tell a proxy that is not there from one that fails.
-        match timeout(LIMIT, socket.connect()).await {
-            Ok(Ok(_somebody_listens)) => {}
-            Ok(Err(error)) => return Err(Failed::connecting(io::Error::new(error.kind(), dial(&error)))),
-            Err(_) => return Err(Failed::connecting(io::Error::other(dial(&"i/o timeout")))),
-        }
         let random = self.random();
         let request = DialRequest { protocol: "tcp".to_owned(), address, random };
         let (send, waiting) = mpsc::channel(MAX_WAITING);
@@ -81,9 +74,9 @@ impl Through for Konnectivity {
         let mut service = ProxyServiceClient::new(socket.channel());
         let answered = async {
             let answer = service.proxy(ReceiverStream::new(waiting)).await;
-            let mut receive = answer.map_err(|status| status.message().to_owned())?.into_inner();
-            let id = dialled(&mut receive, random).await?;
-            Ok::<_, String>((receive, id))
+            let mut receive = answer.map_err(|status| not_asked(socket, &status))?.into_inner();
+            let id = dialled(&mut receive, random).await.map_err(Failed::proxying)?;
+            Ok::<_, Failed>((receive, id))
         };
         match timeout(LIMIT, answered).await {
             Ok(Ok((receive, id))) => {
@@ -93,10 +86,18 @@ impl Through for Konnectivity {
                 self.tasks.spawn_cancellable("konnectivity-tunnel", pump(theirs, send, receive, id, failure));
                 Ok(Box::new(connection))
             }
-            Ok(Err(why)) => Err(Failed::proxying(why)),
+            Ok(Err(failed)) => Err(failed),
             // With the tunnel ends what the proxy may have begun.
             Err(_) => Err(Failed::proxying("dial timeout, backstop")),
         }
+    }
+}
+
+/// A proxy that is not there, or one that does not take the question.
+fn not_asked(socket: &UnixSocket, status: &Status) -> Failed {
+    match connect_failure(status) {
+        Some(why) => Failed::connecting(io::Error::other(format!("dial unix {socket}: {why}"))),
+        None => Failed::proxying(status.message()),
     }
 }
 

@@ -128,19 +128,19 @@ impl EgressSelector {
     /// Who connects to nodes, pods, Services, and what stands behind Services.
     #[must_use]
     pub fn cluster(&self) -> &SharedConnector {
-        &self.cluster
+        self.of(EgressType::Cluster)
     }
 
     /// Who connects to what is addressed by a URL.
     #[must_use]
     pub fn control_plane(&self) -> &SharedConnector {
-        &self.control_plane
+        self.of(EgressType::ControlPlane)
     }
 
     /// Who connects to the store.
     #[must_use]
     pub fn etcd(&self) -> &SharedConnector {
-        &self.etcd
+        self.of(EgressType::Etcd)
     }
 }
 

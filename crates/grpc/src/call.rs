@@ -22,7 +22,7 @@ where
     let waiting = async {
         loop {
             match attempt().await {
-                Err(status) if was_not_connected(&status) => unreachable = Some(status.message().to_owned()),
+                Err(status) if connect_failure(&status).is_some() => unreachable = Some(status.message().to_owned()),
                 answer => return answer,
             }
             tokio::time::sleep(RECONNECT_INTERVAL).await;
@@ -36,14 +36,9 @@ where
     })
 }
 
-/// Whether nothing was sent, as there was nobody to send it to.
-fn was_not_connected(status: &Status) -> bool {
-    let mut cause = status.source();
-    while let Some(error) = cause {
-        if error.is::<ConnectError>() {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
+/// Why nothing was sent, where there was nobody to send it to: the last cause that is known.
+#[must_use]
+pub fn connect_failure(status: &Status) -> Option<&(dyn Error + 'static)> {
+    let causes = || std::iter::successors(status.source(), |&error| error.source());
+    causes().any(|error| error.is::<ConnectError>()).then(|| causes().last()).flatten()
 }

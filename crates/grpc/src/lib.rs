@@ -6,6 +6,6 @@ mod call;
 mod code;
 mod socket;
 
-pub use call::wait_for_ready;
+pub use call::{connect_failure, wait_for_ready};
 pub use code::code_name;
 pub use socket::{NoSocket, UnixSocket};

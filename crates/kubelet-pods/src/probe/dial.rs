@@ -3,6 +3,7 @@
 use std::io::{Error, ErrorKind};
 use std::time::Duration;
 
+use base::host_and_port;
 use tokio::net::TcpStream;
 
 /// Closed connections of probes do not stay in TIME_WAIT for longer.
@@ -26,14 +27,9 @@ fn in_go(error: &Error) -> String {
     }
 }
 
-/// Host and port, brackets around IPv6 addresses.
-pub(super) fn authority(host: &str, port: u16) -> String {
-    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
-}
-
 /// Connects; what is closed does not linger.
 pub(super) async fn dial(host: &str, port: u16) -> Result<TcpStream, DialError> {
-    let failed = |source| DialError { address: authority(host, port), source };
+    let failed = |source| DialError { address: host_and_port(host, port), source };
     let stream = TcpStream::connect((host, port)).await.map_err(failed)?;
     // Without it the socket is only kept a little longer by the kernel.
     let _ = socket2::SockRef::from(&stream).set_linger(Some(LINGER));

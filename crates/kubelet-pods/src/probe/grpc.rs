@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use base::host_and_port;
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use node_api::cri::{Code, CriError};
 
-use super::dial::{DialError, authority, dial};
+use super::dial::{DialError, dial};
 use crate::runtime::text::go_duration;
 
 /// An answer is one byte of status in a short message.
@@ -48,7 +49,7 @@ pub(crate) enum CallError {
 
 /// Asks `host:port` for the health of `service`.
 pub(super) async fn check(host: &str, port: u16, service: &str, limit: Duration) -> Result<(), GrpcError> {
-    let address = authority(host, port);
+    let address = host_and_port(host, port);
     let deadline = tokio::time::Instant::now() + limit;
     let stream = match tokio::time::timeout_at(deadline, dial(host, port)).await {
         Ok(Ok(stream)) => stream,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base::host_and_port;
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, HOST, HeaderName, HeaderValue, LOCATION, USER_AGENT};
 use http_body_util::{BodyExt as _, Empty};
@@ -9,7 +10,7 @@ use hyper_util::rt::TokioIo;
 use rustls::pki_types::{InvalidDnsNameError, ServerName};
 use tokio_rustls::TlsConnector;
 
-use super::dial::{DialError, authority, dial};
+use super::dial::{DialError, dial};
 use super::tls::Trust;
 
 /// What is read of an answer's body.
@@ -44,7 +45,7 @@ impl Get {
     }
 
     fn url(&self) -> String {
-        format!("{}://{}{}", self.scheme, authority(&self.host, self.port), self.path)
+        format!("{}://{}{}", self.scheme, host_and_port(&self.host, self.port), self.path)
     }
 }
 
@@ -201,7 +202,7 @@ where
 fn message(request: &Get) -> Result<http::Request<Empty<Bytes>>, http::Error> {
     let mut message = http::Request::get(&request.path).body(Empty::new())?;
     let headers = message.headers_mut();
-    headers.insert(HOST, HeaderValue::try_from(authority(&request.host, request.port))?);
+    headers.insert(HOST, HeaderValue::try_from(host_and_port(&request.host, request.port))?);
     headers.insert(USER_AGENT, HeaderValue::from_static(request.user_agent));
     headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
     headers.insert(http::header::CONNECTION, HeaderValue::from_static("close"));
