@@ -488,15 +488,12 @@ fn api(dependencies: &Dependencies, plan: &Plan, lifecycle: &Lifecycle) -> Resul
     let engine = dependencies.engine.clone();
     let sync_loop = move || engine.sync_loop_health().map_err(|error| error.to_string());
     health.add(&[Endpoint::Healthz], &Check::instant("syncloop", sync_loop))?;
-    let logging = lifecycle.logging().cloned();
-    if let Some(logging) = logging.clone() {
+    if let Some(logging) = lifecycle.logging().cloned() {
         health.add(&[Endpoint::Healthz], &Check::instant("log", move || logging.check()))?;
     }
     let boot = dependencies.facts.proc().boot_time_seconds().ok().and_then(|seconds| i64::try_from(seconds).ok());
     let memory = dependencies.facts.proc().memory().map(|memory| memory.total_bytes).unwrap_or_default();
     let boot = Time::from_unix_seconds(boot.unwrap_or_default());
-    let set_verbosity = logging
-        .map(|logging| -> Arc<dyn Fn(i32) + Send + Sync> { Arc::new(move |level| logging.set_verbosity(level)) });
     Ok(Api {
         engine: dependencies.engine.clone(),
         runtime: dependencies.runtime.clone(),
@@ -526,7 +523,6 @@ fn api(dependencies: &Dependencies, plan: &Plan, lifecycle: &Lifecycle) -> Resul
         translates: lifecycle.gates().enabled(gates::EXTEND_WEBSOCKETS),
         zpages: Zpages::new("kubelet", lifecycle, &["/configz", "/healthz", "/metrics", "/pods"]),
         debugging: Debugging::new(lifecycle, Contention::Untold),
-        set_verbosity,
     })
 }
 

@@ -7,8 +7,7 @@ use std::time::Duration;
 use api_machinery::time::Time;
 use component_base::debugging::log_files;
 use component_base::serving::{Request, Response, text};
-use http::{HeaderMap, Method, StatusCode, header};
-use http_body_util::BodyExt as _;
+use http::{HeaderMap, StatusCode, header};
 
 use super::Api;
 use super::query::Query;
@@ -16,8 +15,6 @@ use super::route::json_answer;
 
 /// The directory of the machine's logs.
 const LOGS: &str = "/var/log";
-/// The largest body of a verbosity.
-const MAX_BODY: usize = 64;
 /// What upstream waits at least for a checkpoint.
 const CHECKPOINT_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -94,35 +91,18 @@ pub(super) async fn profiles(api: &Api, request: Request) -> Response {
     if api.config.enable_profiling_handler == Some(false) {
         return text(StatusCode::METHOD_NOT_ALLOWED, "profiling endpoint is disabled.");
     }
-    let (parts, body) = request.into_parts();
-    api.debugging.answer(parts.uri.path(), &parts.method, body).await
+    debugging(api, request).await
 }
 
 /// `PUT /debug/flags/v`
-pub(super) async fn verbosity(api: Arc<Api>, request: Request) -> Response {
+pub(super) async fn verbosity(api: &Api, request: Request) -> Response {
     if api.config.enable_debug_flags_handler == Some(false) {
         return text(StatusCode::METHOD_NOT_ALLOWED, "flags endpoint is disabled.");
     }
-    if request.method() != Method::PUT {
-        let message = format!("unrecognized http method {:?}", request.method().as_str());
-        return text(StatusCode::BAD_REQUEST, message);
-    }
-    let mut body = request.into_body();
-    let mut bytes = Vec::new();
-    while let Some(Ok(frame)) = body.frame().await {
-        bytes.extend_from_slice(frame.data_ref().map(AsRef::as_ref).unwrap_or_default());
-        if bytes.len() > MAX_BODY {
-            break;
-        }
-    }
-    let level = String::from_utf8(bytes).ok();
-    let level = level.and_then(|level| level.trim().parse::<i32>().ok());
-    match (level, &api.set_verbosity) {
-        (Some(level), Some(set)) => {
-            set(level);
-            text(StatusCode::OK, format!("successfully set klog.logging.verbosity to {level}"))
-        }
-        (Some(_), None) => text(StatusCode::BAD_REQUEST, "the log belongs to another process"),
-        (None, _) => text(StatusCode::BAD_REQUEST, "failed set klog.logging.verbosity: not a number"),
-    }
+    debugging(api, request).await
+}
+
+async fn debugging(api: &Api, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    api.debugging.answer(parts.uri.path(), &parts.method, body).await
 }

@@ -67,10 +67,8 @@ pub(crate) struct Api {
     pub(crate) translates: bool,
     /// `/flagz` and `/statusz`.
     pub(crate) zpages: Zpages,
-    /// `/debug/pprof`.
+    /// `/debug/pprof`, and the log's verbosity.
     pub(crate) debugging: Debugging,
-    /// Changes the log's verbosity; none inside another process.
-    pub(crate) set_verbosity: Option<Arc<dyn Fn(i32) + Send + Sync>>,
 }
 
 /// The main server: everything, for those who may.

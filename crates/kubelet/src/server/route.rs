@@ -52,7 +52,7 @@ pub(super) async fn full(api: Arc<Api>, request: Request) -> Response {
             api.zpages.answer(uri.path().trim_end_matches('/'), request.headers()).unwrap_or_else(not_found)
         }
         (["logs", rest @ ..], _) if is(&get) => debug::machine_logs(api, rest, request.headers()).await,
-        (["debug", "flags", "v"], _) => debug::verbosity(api, request).await,
+        (["debug", "flags", "v"], _) => debug::verbosity(&api, request).await,
         (["debug", "pprof", ..], _) => debug::profiles(&api, request).await,
         (["exec" | "attach" | "portForward" | "run" | "checkpoint" | "containerLogs", ..], _) => {
             text(StatusCode::METHOD_NOT_ALLOWED, "405: Method Not Allowed")

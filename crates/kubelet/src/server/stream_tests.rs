@@ -143,7 +143,6 @@ fn api(engine: PodEngine, runtime: Arc<FakeRuntime>, clock: SharedClock, tasks: 
         translates,
         zpages: Zpages::new("kubelet", &lifecycle, &[]),
         debugging: Debugging::new(&lifecycle, Contention::Untold),
-        set_verbosity: None,
     }
 }
 
