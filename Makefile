@@ -73,6 +73,13 @@ answers: ## The recorded answers of Kubernetes v1.36.3, on both stores (FLAGS="e
 sim: ## 5,000 seeds of the simulation: the control plane under faults
 	COXSWAIN_SIM_SEEDS=5000 $(CARGO) test --locked -p tests --test simulation -- --nocapture
 
+# The compiler counts which branches an input leads through; without a target of its own, build scripts would count, too.
+FUZZ_COUNTERS := -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=3 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters
+
+fuzz: ## Play made-up input to all that takes it from outside (TARGET=cel-sources SECONDS=600 SEED=2, INPUT=file for one)
+	RUSTFLAGS="$(FUZZ_COUNTERS)" COXSWAIN_FUZZ_TARGET=$(TARGET) COXSWAIN_FUZZ_SECONDS=$(or $(SECONDS),30) COXSWAIN_FUZZ_SEED=$(SEED) COXSWAIN_FUZZ_INPUT=$(abspath $(INPUT)) \
+	$(CARGO) test --locked --profile fuzz --target $$(rustc -vV | sed -n 's/^host: //p') -p tests --features tests/fuzz-coverage --test fuzz -- inputs_do_no_harm --nocapture
+
 mutants: ## Plant known bugs and see that the tests catch each (NAME=part of their names)
 	$(CARGO) xtask mutants $(NAME)
 

@@ -11,21 +11,26 @@ const MAX_TOKEN_BYTES: usize = 4_096;
 
 /// Where a list goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Token {
+pub struct Token {
     /// The revision of the first page; -1 for "whatever is newest".
-    pub(crate) revision: i64,
+    pub revision: i64,
     /// The first key of the next page, relative to the list's prefix.
-    pub(crate) start: String,
+    pub start: String,
 }
 
 impl Token {
-    pub(crate) fn encode(&self) -> String {
+    /// The token as clients get it.
+    #[must_use]
+    pub fn encode(&self) -> String {
         let start = json::encode_value(&Value::from(self.start.as_str()));
         base64_url(format!("{{\"v\":\"{VERSION}\",\"rv\":{},\"start\":{start}}}", self.revision).as_bytes())
     }
 
-    /// Reads a token; the error is the inner text of upstream's `invalid continue token`.
-    pub(crate) fn decode(text: &str) -> Result<Self, String> {
+    /// Reads a token.
+    ///
+    /// # Errors
+    /// It is none that a list has given; the inner text of upstream's `invalid continue token`.
+    pub fn decode(text: &str) -> Result<Self, String> {
         let invalid = |why: &str| format!("continue key is not valid: {why}");
         if text.len() > MAX_TOKEN_BYTES {
             return Err(invalid("too long"));

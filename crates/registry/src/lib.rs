@@ -43,6 +43,7 @@ pub use codec::StorageMedia;
 pub use context::{
     Admission, AdmitAll, Change, CreateWhenAbsent, Hooks, Operation, Patch, Replace, RequestCx, RulesRef, Track,
 };
+pub use continue_token::Token as ContinueToken;
 pub use conversion::{Conversion, Convert, ConvertElsewhere};
 pub use create::Written;
 pub use delete::{Deleted, Deletion, validate_options as validate_delete_options};

@@ -1,0 +1,160 @@
+//! Texts with a grammar of their own. What was read is written and read again, and is the same.
+
+use api_machinery::fields::FieldSelector;
+use api_machinery::json;
+use api_machinery::labels::Selector;
+use api_machinery::quantity::Quantity;
+use api_machinery::time::{GoDuration, MicroTime, Time};
+use api_machinery::value::json_type;
+use component_helpers::cron::Schedule;
+use schema::JsonPath;
+
+use super::{parts, text};
+use crate::engine::{Answer, Target};
+
+pub(super) const LABEL_SELECTORS: Target = Target {
+    name: "label-selectors",
+    words: &["in", "notin", "(", ")", ",", "==", "!=", "!", ">", "<", "a/b", " exists", "=,"],
+    made: None,
+    inputs: 500,
+    player: || {
+        Box::new(|input| {
+            Answer::of(Selector::parse(text(input)), |selector| {
+                let own = selector.to_string();
+                let again = Selector::parse(&own).unwrap_or_else(|error| panic!("{own:?} cannot be read: {error}"));
+                assert_eq!(again.to_string(), own);
+                String::new()
+            })
+        })
+    },
+};
+
+pub(super) const FIELD_SELECTORS: Target = Target {
+    name: "field-selectors",
+    words: &["==", "!=", "=", ",", "\\,", "\\\\", "\\=", "metadata.name", "spec.nodeName", "\\"],
+    made: None,
+    inputs: 500,
+    player: || {
+        Box::new(|input| {
+            Answer::of(FieldSelector::parse(text(input)), |selector| {
+                let own = selector.to_string();
+                let again =
+                    FieldSelector::parse(&own).unwrap_or_else(|error| panic!("{own:?} cannot be read: {error}"));
+                assert_eq!(again.to_string(), own);
+                String::new()
+            })
+        })
+    },
+};
+
+pub(super) const QUANTITIES: Target = Target {
+    name: "quantities",
+    words: &["Ki", "Mi", "Ei", "m", "n", "u", "k", "E", "e", "-", "+", ".", "99999999999999999999"],
+    made: None,
+    inputs: 1_000,
+    player: || {
+        Box::new(|input| {
+            Answer::of(Quantity::parse(text(input)), |quantity| {
+                let own = quantity.to_string();
+                let again = Quantity::parse(&own).unwrap_or_else(|error| panic!("{own:?} cannot be read: {error}"));
+                assert_eq!(again.to_string(), own);
+                assert_eq!((again.value(), again.milli_value()), (quantity.value(), quantity.milli_value()), "{own}");
+                let mut sum = quantity.clone();
+                sum.add(&again);
+                sum.sub(&quantity);
+                sum.mul(3);
+                sum.neg();
+                format!("{}{}", quantity.is_integer(), sum.round_up_to_milli())
+            })
+        })
+    },
+};
+
+pub(super) const TIMES: Target = Target {
+    name: "times",
+    words: &["T", "Z", "+00:00", "-23:59", ":60", ".", "9999", "-0001", "02-30"],
+    made: None,
+    inputs: 1_000,
+    player: || {
+        Box::new(|input| {
+            let text = text(input);
+            if let Ok(time) = MicroTime::parse(text) {
+                let own = time.to_string();
+                assert_eq!(MicroTime::parse(&own).map(|again| again.to_string()), Ok(own));
+            }
+            if let Ok(duration) = GoDuration::parse(text) {
+                let own = duration.to_string();
+                assert_eq!(GoDuration::parse(&own), Ok(duration), "{own}");
+            }
+            Answer::of(Time::parse(text), |time| {
+                let own = time.to_string();
+                assert_eq!(Time::parse(&own).map(|again| again.to_string()), Ok(own));
+                String::new()
+            })
+        })
+    },
+};
+
+pub(super) const SCHEDULES: Target = Target {
+    name: "schedules",
+    words: &[
+        "*",
+        "*/2",
+        "1-5",
+        ",",
+        "?",
+        "@every ",
+        "1h",
+        "@daily",
+        "TZ=Europe/Berlin ",
+        "CRON_TZ=",
+        " 30 2 ",
+        "MON",
+        "31",
+    ],
+    made: None,
+    inputs: 500,
+    player: || {
+        let starts = ["2023-12-31T23:59:59Z", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z"];
+        let starts = starts.map(|start| Time::parse(start).expect("a time"));
+        Box::new(move |input| {
+            Answer::of(Schedule::parse(text(input)), |schedule| {
+                for start in starts {
+                    let next = schedule.next_after(start);
+                    assert!(next.is_none_or(|next| next >= start), "{next:?} is before {start}");
+                }
+                String::new()
+            })
+        })
+    },
+};
+
+/// A line with the path, and a document.
+pub(super) const JSON_PATHS: Target = Target {
+    name: "json-paths",
+    words: &[
+        ".",
+        ".a",
+        "[*]",
+        "[0]",
+        "[-1]",
+        "['a.b']",
+        "[?(@.a==\"b\")]",
+        "[?(@.a==1)]",
+        "\\.",
+        "..",
+        "[?(",
+        "\n---\n",
+    ],
+    made: None,
+    inputs: 500,
+    player: || {
+        Box::new(|input| {
+            let [path, document] = parts(input);
+            let Some(path) = JsonPath::parse(path) else { return Answer::nothing() };
+            let document = json::parse_value(document).unwrap_or_default();
+            let found = path.first(&document).map(json_type);
+            Answer::Taken(format!("{found:?} {}", path.members().is_some()))
+        })
+    },
+};
