@@ -73,7 +73,7 @@ pub(crate) fn parse(source: &str, macros: &MacroSet) -> Result<Parsed, Issues> {
         return Err(Issues::new("", vec![Issue { offset: 0, message }]));
     }
     let lexer::Tokens { list: tokens, mut skipped } = lexer::tokens(source).map_err(fail)?;
-    let mut parser = Parser { source, tokens, at: 0, offsets: vec![0], macros, nesting: 0, copied: 0 };
+    let mut parser = Parser { source, tokens, at: 0, offsets: vec![0], macros, nesting: 0, above: 0, copied: 0 };
     match parser.whole() {
         Ok(expr) if skipped.is_empty() => Ok(Parsed { expr, offsets: parser.offsets, source: source.to_owned() }),
         outcome => {
@@ -90,6 +90,9 @@ struct Parser<'s> {
     offsets: Vec<u32>,
     macros: &'s MacroSet,
     nesting: u16,
+    /// Nodes that will stand above what is read now. A tree that is too deep is refused on the way down: its text would take
+    /// more stack than there is, as there are several nodes in each level of brackets.
+    above: u16,
     /// Nodes that macros wrote twice.
     copied: usize,
 }
@@ -183,7 +186,7 @@ impl Parser<'_> {
 
     fn expr(&mut self) -> Parse<Expr> {
         self.nesting += 1;
-        if self.nesting > MAX_NESTING {
+        if self.nesting > MAX_NESTING || self.above >= MAX_DEPTH {
             return Err(too_deep(self.offset()));
         }
         let expr = self.conditional();
@@ -197,9 +200,11 @@ impl Parser<'_> {
         if !self.take("?") {
             return Ok(condition);
         }
+        self.above += 1;
         let then = self.binary(0)?;
         self.expect(":")?;
         let otherwise = self.expr()?;
+        self.above -= 1;
         self.call(offset, "_?_:_", vec![condition, then, otherwise])
     }
 
@@ -221,7 +226,9 @@ impl Parser<'_> {
             }
             let offset = self.offset();
             self.advance();
+            self.above += 1;
             let right = self.binary(level + 1)?;
+            self.above -= 1;
             left = self.call(offset, function, vec![left, right])?;
         }
         Ok(left)
@@ -231,11 +238,13 @@ impl Parser<'_> {
     fn logical(&mut self, first: Expr, level: usize, function: &str) -> Parse<Expr> {
         let mut parts = vec![first];
         let mut offsets = Vec::new();
+        self.above += 1;
         while self.operator().is_some_and(|(found, _)| found == level) {
             offsets.push(self.offset());
             self.advance();
             parts.push(self.binary(level + 1)?);
         }
+        self.above -= 1;
         self.balanced(function, &mut parts.into_iter(), &offsets)
     }
 
@@ -414,53 +423,61 @@ impl Parser<'_> {
         }
     }
 
-    /// Entries up to a closing mark, with a comma allowed at the end.
-    fn sequence<T>(&mut self, close: &str, mut entry: impl FnMut(&mut Self) -> Parse<T>) -> Parse<Vec<T>> {
-        let mut out = Vec::new();
-        while !self.take(close) {
-            out.push(entry(self)?);
-            if !self.take(",") && !self.is(close) {
-                return Err(self.unexpected("mismatched", &format!("{{'{close}', ','}}")));
-            }
+    /// What comes behind an entry: a comma, also at the end, or the closing mark.
+    fn divided(&mut self, close: &str) -> Parse<()> {
+        if self.take(",") || self.is(close) {
+            return Ok(());
         }
-        Ok(out)
+        Err(self.unexpected("mismatched", &format!("{{'{close}', ','}}")))
     }
 
     fn list(&mut self) -> Parse<Expr> {
         let offset = self.offset();
         self.advance();
-        let elements = self.sequence("]", |parser| {
-            let optional = parser.take("?");
-            Ok(Element { value: parser.expr()?, optional })
-        })?;
+        self.above += 1;
+        let mut elements = Vec::new();
+        while !self.take("]") {
+            let optional = self.take("?");
+            elements.push(Element { value: self.expr()?, optional });
+            self.divided("]")?;
+        }
+        self.above -= 1;
         self.node(offset, Kind::List { elements })
     }
 
     fn map(&mut self) -> Parse<Expr> {
         let offset = self.offset();
         self.advance();
-        let entries = self.sequence("}", |parser| {
-            let optional = parser.take("?");
-            let key = parser.expr()?;
-            let colon = parser.offset();
-            parser.expect(":")?;
-            let value = parser.expr()?;
-            Ok(Entry { id: parser.id(colon), key, value, optional })
-        })?;
+        self.above += 1;
+        let mut entries = Vec::new();
+        while !self.take("}") {
+            let optional = self.take("?");
+            let key = self.expr()?;
+            let colon = self.offset();
+            self.expect(":")?;
+            let value = self.expr()?;
+            entries.push(Entry { id: self.id(colon), key, value, optional });
+            self.divided("}")?;
+        }
+        self.above -= 1;
         self.node(offset, Kind::Map { entries })
     }
 
     fn message(&mut self, name: Name) -> Parse<Expr> {
         let offset = self.offset();
         self.advance();
-        let fields = self.sequence("}", |parser| {
-            let optional = parser.take("?");
-            let name = parser.field_name()?;
-            let colon = parser.offset();
-            parser.expect(":")?;
-            let value = parser.expr()?;
-            Ok(FieldInit { id: parser.id(colon), name, value, optional })
-        })?;
+        self.above += 1;
+        let mut fields = Vec::new();
+        while !self.take("}") {
+            let optional = self.take("?");
+            let name = self.field_name()?;
+            let colon = self.offset();
+            self.expect(":")?;
+            let value = self.expr()?;
+            fields.push(FieldInit { id: self.id(colon), name, value, optional });
+            self.divided("}")?;
+        }
+        self.above -= 1;
         self.node(offset, Kind::Struct { name, fields })
     }
 }

@@ -96,6 +96,9 @@ fn what_is_nested_too_deeply_or_too_long_is_refused() {
         "1?1:".repeat(400) + "1",
         "x".repeat(100_001),
         format!("optional.of(1){}", ".optMap(x, x)".repeat(60)),
+        // Few levels of brackets, with many nodes in each.
+        format!("{}1{}", "a||a&&a<a+a*[".repeat(249), "]".repeat(249)),
+        format!("{}1{}", "a?a||a<a+a*{'a':".repeat(249), "}:1".repeat(249)),
     ] {
         assert!(env.compile(&source).is_err(), "{}", &source[..20]);
     }
@@ -104,6 +107,7 @@ fn what_is_nested_too_deeply_or_too_long_is_refused() {
     for source in [
         format!("{}1{}", "(".repeat(249), ")".repeat(249)),
         format!("{}1{}", "[".repeat(248), "]".repeat(248)),
+        format!("{}1{}", "{'a': ".repeat(248), "}".repeat(248)),
         format!("1{}", "+1".repeat(248)),
         format!("size({}1{}) > 0", "[dyn(".repeat(110), ")]".repeat(110)),
         format!("{}true{}", "[1].all(x, ".repeat(80), ")".repeat(80)),
