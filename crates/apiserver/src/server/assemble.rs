@@ -81,7 +81,7 @@ pub(super) fn assemble(
     let (registry, disabled) = built_in(&config, &lifecycle, &metrics, options);
     let slis = Metrics::new(config.metrics.clone());
     let roles = MirroredRoles::default();
-    let health = health::of(&config, &lifecycle, &slis, &store, &roles, encryption.as_ref())?;
+    let health = health::of(&config, &lifecycle, &slis, store, &roles, encryption.as_ref())?;
 
     let parts = Dependencies {
         config: &config,
@@ -113,13 +113,10 @@ pub(super) fn assemble(
     let metrics = ApiMetrics::new(metrics, slis);
     let seats = seats(&config, &lifecycle, &registry, &metrics, &mut routes, &mut hooks);
     hooks.push(object_counts::hook());
-    if lifecycle.gates().enabled(gates::COORDINATED) {
-        hooks.push(Arc::new(Coordination));
-    }
+    let coordinates = lifecycle.gates().enabled(gates::COORDINATED);
+    hooks.extend(coordinates.then(|| Arc::new(Coordination) as _));
     extensions::install(&mut routes, &mut hooks, &served, &others);
-    if config.requests.fairness {
-        hooks.push(Arc::new(flow_control::Producer));
-    }
+    hooks.extend(config.requests.fairness.then(|| Arc::new(flow_control::Producer) as _));
     handlers::debugging(&mut routes, &config.debugging, &lifecycle);
     handlers::index(&mut routes, &others);
     let hooks = Hooks::new(hooks, &health)?;
