@@ -241,9 +241,9 @@ impl FieldSet {
             let Value::Object(below) = value else {
                 return Err(FieldSetError(format!("expected an object below {key}")));
             };
-            // Without a dot, an entry with nothing below it is itself in the set.
-            let owned = below.is_empty() || below.contains_key(".");
-            set.entries.insert(step, Entry { owned, below: Self::from_map(below)? });
+            let (has_dot, below) = (below.contains_key("."), Self::from_map(below)?);
+            // Without a dot, an entry with nothing below it is itself in the set, also where that is only what is not known.
+            set.entries.insert(step, Entry { owned: has_dot || below.is_empty(), below });
         }
         Ok(set)
     }
@@ -280,5 +280,25 @@ fn read_step(key: &str) -> Result<Option<Element>, FieldSetError> {
         "i" => text.parse().map(|index| Some(Element::Index(index))).map_err(|_| bad("expected a number".into())),
         _ if prefix.len() == 1 => Ok(None),
         _ => Err(bad("unknown prefix".into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_entry_with_nothing_known_below_it_is_in_the_set() {
+        for (fields, written) in [
+            (json!({"f:a": {}}), r#"{"f:a":{}}"#),
+            (json!({"f:a": {"f:b": {"x:new": {"f:c": {}}}}}), r#"{"f:a":{"f:b":{}}}"#),
+            (json!({"f:a": {".": {}, "f:b": {}}}), r#"{"f:a":{".":{},"f:b":{}}}"#),
+        ] {
+            let set = FieldSet::from_fields_v1(&fields).unwrap();
+            assert_eq!(set.to_fields_v1(), written, "{fields}");
+            assert_eq!(FieldSet::from_fields_v1(&serde_json::from_str(written).unwrap()), Ok(set), "{fields}");
+        }
     }
 }
