@@ -47,9 +47,14 @@ impl Strategy {
             _ => {}
         }
         if self.counts() && endpoint != Endpoint::Status && differs_in(object.as_reflect(), old.as_reflect(), "spec") {
-            object.meta_mut().generation += 1;
+            next_generation(object.meta_mut());
         }
     }
+}
+
+/// Counts a change. Behind the greatest generation comes the least, as upstream counts, which validation then refuses.
+pub fn next_generation(meta: &mut ObjectMeta) {
+    meta.generation = meta.generation.wrapping_add(1);
 }
 
 /// Keeps of stored metadata what most statuses may change and a few may not (`ResetObjectMetaForStatus`).
@@ -85,5 +90,15 @@ mod tests {
         strategy.prepare_update(Endpoint::Status, &mut through_status, &old);
         let status = &through_status.status;
         assert_eq!((through_status.spec.replicas, status.replicas, through_status.metadata.generation), (None, 9, 1));
+    }
+
+    #[test]
+    fn the_greatest_generation_has_no_next_one() {
+        let mut old = Deployment::default();
+        old.metadata.generation = i64::MAX;
+        let mut new = old.clone();
+        new.spec.replicas = Some(5);
+        Strategy::StatusAndGeneration.prepare_update(Endpoint::Main, &mut new, &old);
+        assert!(new.metadata.generation < 0, "{}", new.metadata.generation);
     }
 }

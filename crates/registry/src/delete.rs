@@ -11,6 +11,7 @@ use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 use api_machinery::time::Time;
 use kinds::rules::Grace;
+use kinds::strategy::next_generation;
 use watch_cache::Stored;
 
 use crate::context::{Hooks, Operation, RequestCx};
@@ -290,7 +291,7 @@ fn mark_held(meta: &mut ObjectMeta, finalizers: Vec<String>, now: Time) {
 
 fn count_generation(meta: &mut ObjectMeta) {
     if meta.generation > 0 {
-        meta.generation += 1;
+        next_generation(meta);
     }
 }
 

@@ -12,6 +12,7 @@ use api_machinery::value::Value;
 use kinds::info::{Column, ResourceInfo};
 use kinds::lifecycle::Lifecycle;
 use kinds::rules::{Endpoint, Grace, MetadataCheck, RuleContext, Rules, Scale};
+use kinds::strategy::next_generation;
 use schema::apply::CustomVersions as _;
 use schema::structural::{check_list_types, drop_nulls, fill_defaults, validate, validate_update};
 use schema::{JsonPath, Structural};
@@ -219,7 +220,7 @@ impl Rules for CustomRules {
         }
         object.metadata.generation = old.metadata.generation.max(1);
         if object.content != old.content {
-            object.metadata.generation += 1;
+            next_generation(&mut object.metadata);
         }
     }
 

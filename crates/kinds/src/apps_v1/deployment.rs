@@ -7,7 +7,7 @@ use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::internal_json;
 use crate::pod_spec::disabled;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, Scale, TypedRules};
-use crate::strategy::Strategy;
+use crate::strategy::{Strategy, next_generation};
 use crate::table::{self, Cell};
 use crate::versions::Former;
 use crate::workload;
@@ -89,7 +89,7 @@ impl TypedRules for DeploymentRules {
         // A new annotation is a new generation too, as rollouts read them.
         let counted = object.metadata.generation != old.metadata.generation;
         if !counted && object.metadata.annotations != old.metadata.annotations {
-            object.metadata.generation += 1;
+            next_generation(&mut object.metadata);
         }
     }
 

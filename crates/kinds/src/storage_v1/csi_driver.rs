@@ -11,6 +11,7 @@ use crate::field_rules::{self, IMMUTABLE};
 use crate::info::{ResourceInfo, StorageInfo};
 use crate::lifecycle::Lifecycle;
 use crate::rules::{Endpoint, RuleContext, TypedRules};
+use crate::strategy::next_generation;
 use crate::table::{self, Cell};
 use crate::versions::Former;
 
@@ -53,7 +54,7 @@ impl TypedRules for CSIDriverRules {
             object.spec.prevent_pod_scheduling_if_missing = None;
         }
         if !equal_structs(&object.spec, &old.spec) {
-            object.metadata.generation += 1;
+            next_generation(&mut object.metadata);
         }
     }
 
