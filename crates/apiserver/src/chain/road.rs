@@ -139,7 +139,8 @@ impl Road {
     /// answer is made: a client that is slow to read it must not keep others out.
     async fn admitted(&self, request: Request<Authenticated>) -> Result<Response, Refusal> {
         let cx = &self.cx;
-        let span = trace::child("impersonation");
+        let constrained = cx.lifecycle.gates().enabled(gates::CONSTRAINED_IMPERSONATION);
+        let span = trace::child(if constrained { "constrainedimpersonation" } else { "impersonation" });
         let request = impersonate::impersonate(cx, request).await?;
         drop(span);
         let span = trace::child("priorityandfairness");

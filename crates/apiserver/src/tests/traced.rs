@@ -51,7 +51,7 @@ async fn a_trusted_trace_goes_on_through_the_server_to_its_webhooks() {
     assert_eq!((root.parent.as_str(), root.kind), ("b7ad6b7169203331", 2));
     assert_eq!((root.attributes["audit-id"].as_str(), root.attributes["http.target"].as_str()), ("0123", MAPS));
     assert_eq!(root.attributes["http.status_code"], "201");
-    for filter in ["authentication", "impersonation", "priorityandfairness", "authorization", "Create"] {
+    for filter in ["authentication", "constrainedimpersonation", "priorityandfairness", "authorization", "Create"] {
         assert_eq!(find(&spans, filter).parent, root.span, "{filter}");
     }
     let create = find(&spans, "Create");
