@@ -5,6 +5,7 @@ mod admission_webhooks;
 pub(crate) mod conversions;
 mod identity;
 pub(crate) mod services;
+pub(crate) mod storage;
 
 use std::sync::Arc;
 

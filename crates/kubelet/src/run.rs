@@ -484,6 +484,7 @@ fn api(dependencies: &Dependencies, plan: &Plan, lifecycle: &Lifecycle) -> Resul
     let volumes = dependencies.volumes.clone();
     let (metrics, slis) = (dependencies.metrics.all.clone(), Metrics::new(MetricsOptions::default()));
     metrics.show_gates(lifecycle.gates());
+    metrics.show_versions(lifecycle.versions());
     let health = Health::new(&slis, Duration::ZERO);
     let engine = dependencies.engine.clone();
     let sync_loop = move || engine.sync_loop_health().map_err(|error| error.to_string());

@@ -74,6 +74,7 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     let mut errors = Errors::new();
     let metrics = Metrics::of_process(MetricsOptions::from_options(&options, &mut errors));
     errors.into_result()?;
+    metrics.show_versions(lifecycle.versions());
     if options.bool("cleanup") {
         let cleaned = cleanup::everything(&machine(&proc)?).await;
         return cleaned.map_err(|error| format!("encountered an error while tearing down rules: {error}").into());

@@ -52,7 +52,7 @@ pub use failure::watch_fault;
 pub use list::List;
 pub use list_options::{Reading, default_list_options, validate_list_options};
 pub use metadata::validate_embedded as validate_embedded_metadata;
-pub use registry::{Registry, RegistryOptions, ResourceStore, Transformers, uncached_by_default};
+pub use registry::{Observers, Registry, RegistryOptions, ResourceStore, Transformers, uncached_by_default};
 pub use resource::{Resource, Setup};
 pub use services::{
     AllocationRecorder, Cidr, NetworkUse, RepairAction, RepairFinding, RepairReason, RepairReport, Scope,

@@ -10,7 +10,7 @@ use base::{SharedClock, SharedRng, TaskGroup};
 use feature_gates::Gates;
 use kinds::rules::{RuleContext, Rules};
 use parking_lot::RwLock;
-use storage::{Backend, LeasePool, LeasePoolOptions, Transformed, Transformer};
+use storage::{Backend, LeasePool, LeasePoolOptions, Metered, Observe, Transformed, Transformer};
 use watch_cache::{Cache, CacheOptions, Codec, Index};
 
 use crate::codec::{ObjectCodec, StorageMedia};
@@ -61,6 +61,8 @@ pub struct RegistryOptions {
     pub elsewhere: HashMap<GroupResource, ResourceStore>,
     /// What the values of a resource pass on their way to the store and back, if anything.
     pub transformers: Transformers,
+    /// Who hears of the calls to the store for a resource, if anybody.
+    pub observers: Observers,
 }
 
 /// A store, and the revision up to which it was compacted.
@@ -71,6 +73,9 @@ pub struct ResourceStore {
     /// The revision.
     pub compacted: Arc<AtomicI64>,
 }
+
+/// Who hears of the calls to the store for a resource, if anybody.
+pub type Observers = Arc<dyn Fn(&GroupResource) -> Option<Arc<dyn Observe>> + Send + Sync>;
 
 /// The transformer of a resource, if it has one.
 pub type Transformers = Arc<dyn Fn(&GroupResource) -> Option<Arc<dyn Transformer>> + Send + Sync>;
@@ -97,6 +102,7 @@ impl RegistryOptions {
             compacted: Arc::default(),
             elsewhere: HashMap::new(),
             transformers: Arc::new(|_| None),
+            observers: Arc::new(|_| None),
         }
     }
 }
@@ -291,9 +297,14 @@ impl Registry {
         let (options, elsewhere) = (&self.options, self.options.elsewhere.get(group_resource));
         let (kept, compacted) =
             elsewhere.map_or((&options.backend, &options.compacted), |place| (&place.backend, &place.compacted));
-        let backend: Arc<dyn Backend> = match (options.transformers)(group_resource) {
-            Some(transformer) => Transformed::new(Arc::clone(kept), transformer),
+        // Whoever listens hears of the calls to the store itself, below the transformer.
+        let backend: Arc<dyn Backend> = match (options.observers)(group_resource) {
+            Some(observer) => Metered::new(Arc::clone(kept), observer),
             None => Arc::clone(kept),
+        };
+        let backend: Arc<dyn Backend> = match (options.transformers)(group_resource) {
+            Some(transformer) => Transformed::new(backend, transformer),
+            None => backend,
         };
         // Leases are of one store.
         let leases = || match elsewhere {

@@ -34,6 +34,7 @@ use crate::handlers::ownership::Ownership;
 use crate::hooks::{Hooks, PostStartHook};
 use crate::limits::{InFlight, Running, Seats};
 use crate::metrics::services::{AllocationMetrics, show_networks};
+use crate::metrics::storage::StorageMetrics;
 use crate::metrics::{AdmissionMetrics, ApiMetrics};
 use crate::routes::Routes;
 use crate::server_id::{self, COMPONENT, server_id, server_id_hash};
@@ -76,6 +77,7 @@ pub(super) fn assemble(
 ) -> Result<(Arc<ApiCx>, Routes, Hooks), BuildError> {
     let Surroundings { metrics, egress, signer } = surroundings;
     metrics.show_gates(lifecycle.gates());
+    metrics.show_versions(lifecycle.versions());
     let mut options = registry_options(&config, &lifecycle, store);
     let encryption = encrypt(&config, &lifecycle, &metrics, &mut options)?;
     let (registry, disabled) = built_in(&config, &lifecycle, &metrics, options);
@@ -169,6 +171,8 @@ fn built_in(
     mut options: RegistryOptions,
 ) -> (Arc<Registry>, BTreeSet<BuiltInResource>) {
     options.allocation = Arc::new(AllocationMetrics::new(metrics));
+    let calls = Arc::new(StorageMetrics::new(metrics));
+    options.observers = Arc::new(move |resource| Some(calls.observer(resource)));
     let registry = Registry::new(options);
     show_networks(metrics, &registry);
     registry.install_built_in();

@@ -18,6 +18,7 @@ mod encrypted;
 mod external_signer;
 mod fake_kubelet;
 mod fake_webhook;
+mod families;
 mod front;
 mod gates;
 mod harness;

@@ -11,7 +11,7 @@ mod process;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use aws_lc_rs::digest;
@@ -27,6 +27,7 @@ pub use desc::{DEFAULT_BUCKETS, Desc, MAX_SERIES, Stability, exponential};
 pub use family::{Counters, Family, Gauges, Histograms, Vector};
 pub use options::MetricsOptions;
 
+use crate::flags::Versions;
 use crate::serving::{Response, text};
 use crate::version;
 
@@ -47,6 +48,9 @@ const BUILD_INFO: Desc =
     ]);
 const FEATURE_ENABLED: Desc = Desc::new("kubernetes_feature_enabled", "Whether a feature gate is on.", Stability::Beta)
     .labels(&["name", "stage"]);
+const VERSION_INFO: Desc =
+    Desc::new("version_info", "Always 1; the labels tell which releases the component goes by.", Stability::Alpha)
+        .labels(&["binary", "component", "emulation", "min_compat"]);
 const REGISTERED: Desc =
     Desc::new("registered_metrics_total", "How many families there are, by stability.", Stability::Beta)
         .labels(&["stability_level", "deprecated_version"]);
@@ -73,6 +77,7 @@ pub struct Metrics {
     options: MetricsOptions,
     resettable: Mutex<Vec<Box<dyn Resettable>>>,
     shared: Mutex<BTreeMap<&'static str, Histograms>>,
+    declared: Mutex<BTreeSet<&'static str>>,
     registered: Counters,
     hidden: Counters,
     disabled: Counters,
@@ -93,6 +98,7 @@ impl Metrics {
             options,
             resettable: Mutex::default(),
             shared: Mutex::default(),
+            declared: Mutex::default(),
             registered,
             hidden,
             disabled,
@@ -116,6 +122,19 @@ impl Metrics {
         for (name, stage, on) in gates.iter() {
             family.with(&[name, stage.label()]).set(if on { 1.0 } else { 0.0 });
         }
+    }
+
+    /// Shows the releases that a component goes by.
+    pub fn show_versions(&self, versions: Versions) {
+        let [binary, emulated, oldest] =
+            [version::BINARY, versions.emulated, versions.min_compatible].map(|own| own.to_string());
+        self.gauges(&VERSION_INFO).with(&[&binary, "kube", &emulated, &oldest]).set(1.0);
+    }
+
+    /// The names of all families, be they shown or not.
+    #[must_use]
+    pub fn declared(&self) -> Vec<&'static str> {
+        self.declared.lock().iter().copied().collect()
     }
 
     /// Adds a family of counters. Families are declared once; declaring one twice is a mistake in the program, shows
@@ -190,6 +209,7 @@ impl Metrics {
     }
 
     fn register(&self, desc: &'static Desc, collector: Box<dyn Collector>) {
+        self.declared.lock().insert(desc.name);
         if self.options.disabled.contains(desc.name) {
             return self.disabled.with(&[]).inc();
         }

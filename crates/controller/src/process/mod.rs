@@ -242,6 +242,7 @@ where
     let elector = elector.transpose()?;
     let metrics = Arc::clone(&options.registry.metrics);
     metrics.show_gates(lifecycle.gates());
+    metrics.show_versions(lifecycle.versions());
     let checks = election_check(elector.as_ref()).into_iter().chain(checks).collect();
     let ready =
         options.probes.iter().flat_map(|probes| election_check(elector.as_ref()).into_iter().chain(probes.0.clone()));
