@@ -17,6 +17,12 @@ pub(crate) fn external_address(config: &ServerConfig) -> String {
     SocketAddr::new(address, port).to_string()
 }
 
+/// Where other servers of the cluster reach this one: as both of `--peer-advertise-ip` and `--peer-advertise-port` say, else at
+/// the advertised address.
+pub(crate) fn peer_address(config: &ServerConfig) -> (String, u16) {
+    config.peers.advertised().unwrap_or_else(|| (config.advertise_address.to_string(), secure_port(config)))
+}
+
 /// The port that the server listens on.
 pub(crate) fn secure_port(config: &ServerConfig) -> u16 {
     config.serving.as_ref().map_or(DEFAULT_PORT, |serving| serving.address.port())

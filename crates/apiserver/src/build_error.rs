@@ -44,6 +44,9 @@ pub enum BuildError {
     /// The socket of the debug handlers could not be made.
     #[error("{0}")]
     DebugSocket(#[from] component_base::debugging::DebugSocketError),
+    /// Requests cannot be passed on to other servers of the cluster.
+    #[error("{0}")]
+    Peers(#[from] crate::peers::PeersError),
     /// Traces lead nowhere.
     #[error("{0}")]
     Tracing(#[from] tracing_otlp::EndpointError),

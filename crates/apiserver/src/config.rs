@@ -19,6 +19,8 @@ use component_base::serving::SecureServing;
 use storage::EtcdOptions;
 use tracing_otlp::TracingSettings;
 
+use crate::server_id;
+
 /// A resource that the server is built with: its group, version and plural name.
 pub type BuiltInResource = (&'static str, &'static str, &'static str);
 
@@ -57,6 +59,10 @@ pub struct ServerConfig {
     pub debugging: DebuggingConfig,
     /// `--tracing-config-file`: where traces go.
     pub tracing: Option<TracingSettings>,
+    /// `--peer-*`: other servers of the cluster.
+    pub peers: PeerConfig,
+    /// What the host is called; what the kernel says where there is none. For several servers on one host.
+    pub host: Option<String>,
     /// `--coordinated-leadership-*`.
     pub coordination: CoordinationConfig,
     /// What is measured.
@@ -122,12 +128,21 @@ impl ServerConfig {
             livez_grace: Duration::ZERO,
             debugging: DebuggingConfig { profiling: true, ..DebuggingConfig::default() },
             tracing: None,
+            peers: PeerConfig::default(),
+            host: None,
             coordination: CoordinationConfig::default(),
             metrics: MetricsOptions::default(),
             audit: None,
             aggregation: AggregationConfig::default(),
             egress: None,
         }
+    }
+}
+
+impl ServerConfig {
+    /// What the host is called.
+    pub(crate) fn host_name(&self) -> String {
+        self.host.clone().unwrap_or_else(|| server_id::host().unwrap_or_default())
     }
 }
 
@@ -142,6 +157,36 @@ pub struct DebuggingConfig {
     pub socket: Option<PathBuf>,
     /// `--enable-logs-handler`.
     pub logs: bool,
+}
+
+/// Other API servers of the cluster, which may be of another release.
+#[derive(Debug, Clone, Default)]
+pub struct PeerConfig {
+    /// `--peer-ca-file`: who vouches for them; nothing is passed on to them without it.
+    pub ca_file: Option<PathBuf>,
+    /// `--peer-advertise-ip`; empty for the advertised address.
+    pub advertise_ip: String,
+    /// `--peer-advertise-port`; empty for the port that is listened on.
+    pub advertise_port: String,
+}
+
+impl PeerConfig {
+    /// Where others reach this server, where both flags say so.
+    #[must_use]
+    pub fn advertised(&self) -> Option<(String, u16)> {
+        let port = self.advertise_port.parse().ok()?;
+        (!self.advertise_ip.is_empty()).then(|| (self.advertise_ip.clone(), port))
+    }
+
+    /// The first flag that is used.
+    pub(crate) fn first_flag(&self) -> Option<&'static str> {
+        let used = [
+            ("peer-ca-file", self.ca_file.is_some()),
+            ("peer-advertise-ip", !self.advertise_ip.is_empty()),
+            ("peer-advertise-port", !self.advertise_port.is_empty()),
+        ];
+        used.into_iter().find(|(_, is_used)| *is_used).map(|(flag, _)| flag)
+    }
 }
 
 /// How the servers agree on the one that decides who leads.

@@ -14,12 +14,14 @@ use registry::Registry;
 use storage::Backend;
 use tracing_otlp::Tracer;
 
+use crate::aggregation::state::Aggregation;
 use crate::authentication::Authentication;
 use crate::authorization::{Impersonations, RbacAuthorizer};
 use crate::config::ServerConfig;
 use crate::custom_kinds::CustomKinds;
 use crate::limits::{Running, Seats};
 use crate::metrics::ApiMetrics;
+use crate::peers::Peers;
 use crate::server::Override;
 
 /// Work that runs at the beginning of the end, while requests are still served.
@@ -52,6 +54,10 @@ pub(crate) struct ApiCx {
     /// The stores that some resources are kept in instead, each once.
     pub(crate) overrides: Vec<Override>,
     pub(crate) audit: Option<Arc<audit::Auditor>>,
+    /// The versions that other servers behind this one answer for.
+    pub(crate) aggregation: Arc<Aggregation>,
+    /// The other servers of the cluster, where requests may be passed on to them.
+    pub(crate) peers: Option<Arc<Peers>>,
     /// Who records traces, where somebody does.
     pub(crate) tracer: Option<Tracer>,
     pub(crate) egress: EgressSelector,

@@ -28,10 +28,14 @@ pub(crate) const NODE_DECLARED_FEATURES: Feature = Feature::named("NodeDeclaredF
 /// Servers decide which of several instances of a component leads.
 pub(crate) const COORDINATED: Feature = kinds::gates::COORDINATED_ELECTION;
 
+/// What only other servers of the cluster serve is asked of them.
+pub(crate) const PEERS: Feature = Feature::named("UnknownVersionInteroperabilityProxy");
+
 /// All of them.
 pub(crate) const KNOWN: Known = Known::switching(&[
     &[
         COORDINATED,
+        PEERS,
         COMPRESS,
         SUBJECT_UID,
         CBOR,

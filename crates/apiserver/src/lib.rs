@@ -36,6 +36,7 @@ mod oidc;
 mod openapi;
 pub mod options;
 mod own_request;
+mod peers;
 mod plugin_notes;
 mod request;
 mod respond;
@@ -52,4 +53,5 @@ mod warnings;
 mod webhooks;
 
 pub use build_error::BuildError;
+pub use peers::PeersError;
 pub use server::Server;

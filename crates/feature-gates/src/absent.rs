@@ -45,7 +45,6 @@ pub(crate) const ABSENT: &[Feature] = &[
     Feature::named("SELinuxMountReadWriteOncePod"),
     Feature::named("TopologyManagerPolicyBetaOptions"),
     Feature::named("TopologyManagerPolicyOptions"),
-    Feature::named("UnknownVersionInteroperabilityProxy"),
     Feature::named("UserNamespacesSupport"),
     Feature::named("WinDSR"),
     Feature::named("WinOverlay"),

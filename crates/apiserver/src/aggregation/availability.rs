@@ -18,6 +18,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::destination;
 use super::fetch::{self, Question};
+use super::identity;
 use super::service_checks::{self, Finding};
 use super::state::Aggregation;
 use super::table::Remote;
@@ -232,7 +233,7 @@ async fn attempt(aggregation: &Aggregation, cx: &ApiCx, remote: &Remote) -> Resu
         path: &path,
         accept: "application/json",
         known: None,
-        groups: &[authn::MASTERS],
+        user: identity::aggregator(&[authn::MASTERS]),
         limit: ATTEMPT_LIMIT,
         limit_bytes: ANSWER_BYTES,
     };

@@ -29,7 +29,7 @@ const AGE_LIMIT: Duration = Duration::from_secs(5 * 60);
 
 /// The connections to the server of one APIService that nobody uses.
 #[derive(Default)]
-pub(super) struct Connections {
+pub(crate) struct Connections {
     idle: Mutex<Vec<Idle>>,
 }
 
@@ -57,7 +57,7 @@ impl Connections {
     ///
     /// # Errors
     /// When the connection fails.
-    pub(super) async fn send(
+    pub(crate) async fn send(
         self: &Arc<Self>,
         backend: &Backend,
         mut request: Request<Body>,

@@ -11,6 +11,7 @@ use http::header::ETAG;
 use serde_json::Value;
 
 use super::fetch::{self, FetchError, Question};
+use super::identity;
 use super::poll::Subject;
 use super::specs::converted::{self, Common};
 use super::specs::part::{self, LIMIT_BYTES, Part};
@@ -133,7 +134,7 @@ async fn ask(
         path,
         accept: "application/json",
         known: known.as_deref(),
-        groups: &[authn::MASTERS],
+        user: identity::aggregator(&[authn::MASTERS]),
         limit: LIMIT,
         limit_bytes: LIMIT_BYTES,
     };

@@ -24,7 +24,7 @@ const OWN_SERVICE: (&str, &str) = ("default", "kubernetes");
 
 /// The server cannot be found.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NoDestination {
+pub(crate) enum NoDestination {
     /// The Service cannot be read.
     #[error("{0}")]
     Service(#[from] ApiError),

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::documents::{current, stale};
 use super::fetch::{self, Answer, FetchError, Question};
+use super::identity;
 use super::legacy_resources;
 use super::poll::Subject;
 use super::state::Aggregation;
@@ -87,7 +88,7 @@ async fn in_one_document(
         path: "/apis",
         accept: ACCEPT,
         known: tag.as_deref(),
-        groups: &[authn::MASTERS],
+        user: identity::aggregator(&[authn::MASTERS]),
         limit: LIMIT,
         limit_bytes: LIMIT_BYTES,
     };
@@ -134,7 +135,7 @@ async fn of_version(aggregation: &Aggregation, cx: &ApiCx, remote: &Remote) -> R
         path: &path,
         accept: "application/json",
         known: None,
-        groups: &[],
+        user: identity::aggregator(&[]),
         limit: LIMIT,
         limit_bytes: LIMIT_BYTES,
     };

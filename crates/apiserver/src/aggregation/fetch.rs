@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use api_machinery::json::DecodeError;
+use api_types::authentication_v1::UserInfo;
 use bytes::{Bytes, BytesMut};
 use component_base::serving::{Body, empty};
 use http::header::{ACCEPT, HOST, HeaderName, IF_NONE_MATCH};
@@ -18,29 +19,29 @@ use crate::node_proxy::connection::Backend;
 use crate::node_proxy::forward::send;
 
 /// A question.
-pub(super) struct Question<'a> {
-    pub(super) path: &'a str,
-    pub(super) accept: &'a str,
+pub(crate) struct Question<'a> {
+    pub(crate) path: &'a str,
+    pub(crate) accept: &'a str,
     /// The tag of the answer that is known already.
-    pub(super) known: Option<&'a str>,
-    /// The groups that this server is in.
-    pub(super) groups: &'a [&'a str],
-    pub(super) limit: Duration,
-    pub(super) limit_bytes: usize,
+    pub(crate) known: Option<&'a str>,
+    /// Who asks.
+    pub(crate) user: UserInfo,
+    pub(crate) limit: Duration,
+    pub(crate) limit_bytes: usize,
 }
 
 impl Question<'_> {
     /// The error where an answer is none of the good ones.
-    pub(super) fn answered_by(&self, code: StatusCode) -> FetchError {
+    pub(crate) fn answered_by(&self, code: StatusCode) -> FetchError {
         FetchError::Answered { path: self.path.to_owned(), code }
     }
 }
 
 /// An answer.
-pub(super) struct Answer {
-    pub(super) status: StatusCode,
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
     pub(super) headers: HeaderMap,
-    pub(super) body: Bytes,
+    pub(crate) body: Bytes,
 }
 
 impl Answer {
@@ -52,7 +53,7 @@ impl Answer {
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum FetchError {
+pub(crate) enum FetchError {
     /// The server cannot be found.
     #[error(transparent)]
     Destination(#[from] destination::NoDestination),
@@ -106,7 +107,7 @@ pub(super) async fn get(
 }
 
 /// The same of a server that was found already.
-pub(super) async fn get_from(
+pub(crate) async fn get_from(
     aggregation: &Aggregation,
     cx: &ApiCx,
     backend: &Backend,
@@ -132,7 +133,7 @@ async fn ask(
         request = request.header(IF_NONE_MATCH, known);
     }
     let mut request = request.body(empty())?;
-    identity::tell(request.headers_mut(), &identity::aggregator(question.groups), aggregation.uids)
+    identity::tell(request.headers_mut(), &question.user, aggregation.uids)
         .map_err(|error| FetchError::Connection { url: url(), source: std::io::Error::other(error) })?;
     let failed = |source| {
         aggregation.metrics.note_failure(&source);

@@ -17,6 +17,16 @@ const EXTRA: &str = "x-remote-extra-";
 /// The user by whom this server asks others for itself.
 const AGGREGATOR: &str = "system:kube-aggregator";
 
+/// This server itself, as it asks other servers of its cluster: with the rights that everybody has.
+pub(crate) fn api_server() -> UserInfo {
+    UserInfo {
+        username: authn::API_SERVER_USER.to_owned(),
+        uid: authn::API_SERVER_USER.to_owned(),
+        groups: vec![authn::AUTHENTICATED.to_owned()],
+        ..UserInfo::default()
+    }
+}
+
 /// Whether a user's uid is told, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Uids {

@@ -7,13 +7,13 @@
 mod autoregistration;
 mod availability;
 mod certificates;
-mod connections;
+pub(crate) mod connections;
 mod described;
 mod destination;
 mod discovered;
 mod documents;
-mod fetch;
-mod identity;
+pub(crate) mod fetch;
+pub(crate) mod identity;
 mod known;
 mod legacy_resources;
 mod metrics;

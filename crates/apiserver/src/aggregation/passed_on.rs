@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use api_machinery::status::ApiError;
 use async_trait::async_trait;
+use base::Connection;
 use base::trace::{self, Kind};
-use component_base::serving::{Response, text};
+use component_base::serving::{Body, Response, text};
 use http::header::{HOST, LOCATION};
 use http::{HeaderName, HeaderValue, StatusCode};
 use streaming::proxy_upgrade;
@@ -81,7 +82,10 @@ pub(crate) async fn serve(
         }
     };
     if streaming::is_upgrade(request.headers()) {
-        return upgrade(aggregation, cx, request, &backend).await;
+        return match backend.dial().await {
+            Ok(io) => upgrade(aggregation, cx, request, &backend, io, None).await,
+            Err(error) => Ok(broken(aggregation, &error)),
+        };
     }
     let is_document = request.info().path == remote.path();
     let passed = pass_on(aggregation, cx, remote, request, &backend);
@@ -94,21 +98,28 @@ pub(crate) async fn serve(
     passed.map(|response| permitted(cx.config().aggregation.redirects, response))
 }
 
+/// A header that this server adds to what it passes on.
+pub(crate) type Mark = Option<(HeaderName, HeaderValue)>;
+
 /// A connection that changes its protocol: what the server refuses ends it, and a redirect is an error.
-async fn upgrade(
+///
+/// # Errors
+/// When the user cannot be told of in a header, or the server breaks the protocol.
+pub(crate) async fn upgrade(
     aggregation: &Aggregation,
     cx: &Arc<ApiCx>,
     request: Request<Authorized>,
     backend: &Backend,
+    io: Connection,
+    mark: Mark,
 ) -> Result<Response, ApiError> {
     let (audited, user) = (request.audited().clone(), request.user().clone());
     let target = path_and_query(request.uri()).to_owned();
-    let io = match backend.dial().await {
-        Ok(io) => io,
-        Err(error) => return Ok(broken(aggregation, &error)),
-    };
     let mut request = prepared(request);
     identity::tell(request.headers_mut(), &user, aggregation.uids).map_err(ApiError::internal)?;
+    if let Some((name, value)) = mark {
+        request.headers_mut().insert(name, value);
+    }
     answer(cx, audited, proxy_upgrade(&mut request, io, &target, &backend.authority).await)
 }
 
@@ -119,6 +130,25 @@ async fn pass_on(
     request: Request<Authorized>,
     backend: &Backend,
 ) -> Result<Response, ApiError> {
+    let mut onward = onward(aggregation, request, backend, None)?;
+    let span = trace::child_of_kind("HTTP", Kind::Client);
+    trace::inject(&span, onward.headers_mut());
+    match remote.connections.send(backend, onward, cx.tasks()).await {
+        Ok(response) => Ok(cleaned(response)),
+        Err(error) => Ok(broken(aggregation, &error)),
+    }
+}
+
+/// A request as the other server gets it: on the same path, from the same user, on this server's connection.
+///
+/// # Errors
+/// When the user cannot be told of in a header.
+pub(crate) fn onward(
+    aggregation: &Aggregation,
+    request: Request<Authorized>,
+    backend: &Backend,
+    mark: Mark,
+) -> Result<http::Request<Body>, ApiError> {
     let user = request.user().clone();
     let (path, target) = (request.uri().path().to_owned(), path_and_query(request.uri()).to_owned());
     let (mut parts, body) = prepared(request).into_parts();
@@ -136,19 +166,21 @@ async fn pass_on(
         headers.insert(HeaderName::from_static("x-forwarded-host"), host);
     }
     headers.insert(HOST, value(&backend.authority)?);
-    let span = trace::child_of_kind("HTTP", Kind::Client);
-    trace::inject(&span, &mut parts.headers);
+    if let Some((name, value)) = mark {
+        headers.insert(name, value);
+    }
     let mut onward = http::Request::new(body);
     *onward.method_mut() = parts.method;
     *onward.uri_mut() = target.parse().map_err(ApiError::internal)?;
     *onward.headers_mut() = parts.headers;
-    let mut response = match remote.connections.send(backend, onward, cx.tasks()).await {
-        Ok(response) => response,
-        Err(error) => return Ok(broken(aggregation, &error)),
-    };
+    Ok(onward)
+}
+
+/// Another server's answer as clients get it.
+pub(crate) fn cleaned(mut response: Response) -> Response {
     strip_connection(response.headers_mut());
     strip_cors(response.headers_mut());
-    Ok(response)
+    response
 }
 
 fn broken(aggregation: &Aggregation, error: &io::Error) -> Response {
@@ -156,12 +188,13 @@ fn broken(aggregation: &Aggregation, error: &io::Error) -> Response {
     unreachable(error)
 }
 
-fn unreachable(error: &dyn std::fmt::Display) -> Response {
+/// The answer where the other server has none.
+pub(crate) fn unreachable(error: &dyn std::fmt::Display) -> Response {
     text(StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n"))
 }
 
 /// The answer, unless it would send the client elsewhere with its credentials (CVE-2022-3172).
-fn permitted(redirects: Redirects, response: Response) -> Response {
+pub(crate) fn permitted(redirects: Redirects, response: Response) -> Response {
     let leads_away = response.status().is_redirection() && response.headers().contains_key(LOCATION);
     if leads_away && redirects == Redirects::Rejected { text(StatusCode::BAD_GATEWAY, REDIRECTED) } else { response }
 }

@@ -1,6 +1,7 @@
 //! Which API servers there are, for whom it matters: each keeps a Lease named after its host (KEP-1965), and collects
 //! those of servers that are gone. A server that does not listen, as in tests, is nobody's to find and has none.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,16 +9,24 @@ use api_machinery::meta::{DeleteOptions, ListOptions, ObjectMeta};
 use api_machinery::time::MicroTime;
 use api_types::coordination_v1::{Lease, LeaseSpec};
 use async_trait::async_trait;
+use base::host_and_port;
 use client::ClientError;
 
 use super::{namespaces, retry};
+use crate::address::peer_address;
 use crate::cx::ApiCx;
+use crate::gates;
 use crate::hooks::{HookError, PostStartHook};
 use crate::server_id::{COMPONENT, HOSTNAME_FILE, host, server_id};
 
-const NAMESPACE: &str = "kube-system";
+/// Where the leases are.
+pub(crate) const NAMESPACE: &str = "kube-system";
+/// What selects them.
+pub(crate) const IDENTITY_SELECTOR: &str = "apiserver.kubernetes.io/identity=kube-apiserver";
 const IDENTITY_LABEL: &str = "apiserver.kubernetes.io/identity";
 const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
+/// Where the server is, for people: its peers look elsewhere.
+const PEER_ADDRESS: &str = "kubernetes.io/peer-advertise-address";
 /// How long a server is believed in that does not renew its lease.
 const LEASE_SECONDS: i32 = 3600;
 /// How often a lease is renewed, made longer by up to [`JITTER`] of it.
@@ -43,8 +52,16 @@ impl PostStartHook for IdentityLease {
         if cx.config().serving.is_none() {
             return Ok(());
         }
-        let host = host().map_err(|source| HookError::Host { path: HOSTNAME_FILE, source })?;
-        let own = Arc::new(Own::new(&host, &cx.rng().uuid()));
+        let host = match &cx.config().host {
+            Some(host) => host.clone(),
+            None => host().map_err(|source| HookError::Host { path: HOSTNAME_FILE, source })?,
+        };
+        let mut own = Own::new(&host, &cx.rng().uuid());
+        if cx.lifecycle.gates().enabled(gates::PEERS) {
+            let (ip, port) = peer_address(cx.config());
+            own.annotations.insert(PEER_ADDRESS.to_owned(), host_and_port(&ip, port));
+        }
+        let own = Arc::new(own);
         let (context, keeper) = (Arc::clone(cx), Arc::clone(&own));
         cx.tasks().spawn_cancellable("identity-lease", async move { keeper.keep(&context).await });
         cx.before_shutdown(move |cx| {
@@ -64,6 +81,7 @@ struct Own {
     name: String,
     host: String,
     holder: String,
+    annotations: BTreeMap<String, String>,
     /// Set when the server ends: from then on the lease is not made again.
     ended: tokio::sync::Mutex<bool>,
 }
@@ -71,7 +89,13 @@ struct Own {
 impl Own {
     fn new(host: &str, run: &str) -> Self {
         let name = server_id(host);
-        Self { holder: format!("{name}_{run}"), name, host: host.to_owned(), ended: tokio::sync::Mutex::new(false) }
+        Self {
+            holder: format!("{name}_{run}"),
+            name,
+            host: host.to_owned(),
+            annotations: BTreeMap::new(),
+            ended: tokio::sync::Mutex::new(false),
+        }
     }
 
     async fn keep(&self, cx: &ApiCx) {
@@ -114,9 +138,10 @@ impl Own {
         let labels = [(IDENTITY_LABEL, COMPONENT), (HOSTNAME_LABEL, &self.host)];
         let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
         let (name, namespace) = (self.name.clone(), NAMESPACE.to_owned());
+        let annotations = self.annotations.clone();
         let mut spec = LeaseSpec::default();
         self.hold(&mut spec, now);
-        Lease { metadata: ObjectMeta { name, namespace, labels, ..ObjectMeta::default() }, spec }
+        Lease { metadata: ObjectMeta { name, namespace, labels, annotations, ..ObjectMeta::default() }, spec }
     }
 
     async fn remove(&self, cx: &ApiCx) {
@@ -159,7 +184,7 @@ impl PostStartHook for LeaseCollector {
 
 async fn collect(cx: &ApiCx) -> Result<(), ClientError> {
     let api = cx.loopback().namespaced::<Lease>(NAMESPACE);
-    let label_selector = format!("{IDENTITY_LABEL}={COMPONENT}");
+    let label_selector = IDENTITY_SELECTOR.to_owned();
     let all = api.list_all(&ListOptions { label_selector, ..ListOptions::default() }).await?;
     let now = MicroTime::from(cx.clock().wall());
     for lease in all.items.iter().filter(|lease| has_ended(lease, now)) {
@@ -176,7 +201,7 @@ async fn collect(cx: &ApiCx) -> Result<(), ClientError> {
 }
 
 /// Leases that say too little to end are over, too.
-fn has_ended(lease: &Lease, now: MicroTime) -> bool {
+pub(crate) fn has_ended(lease: &Lease, now: MicroTime) -> bool {
     let Some((renewed, seconds)) = lease.spec.renew_time.zip(lease.spec.lease_duration_seconds) else { return true };
     renewed + Duration::from_secs(u64::try_from(seconds).unwrap_or(0)) < now
 }

@@ -177,7 +177,7 @@ fn joined(mut published: BTreeSet<String>, own: &str, count: usize) -> BTreeSet<
     published
 }
 
-async fn is_ready(cx: &ApiCx) -> bool {
+pub(crate) async fn is_ready(cx: &ApiCx) -> bool {
     let answer = cx.loopback().send(Request::get("/readyz")).await;
     answer.is_ok_and(|answer| answer.status.is_success())
 }

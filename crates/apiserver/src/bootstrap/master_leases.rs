@@ -12,14 +12,14 @@ use storage::{Backend, Expect, Key, KeyRange, StorageError, Write};
 const TTL: Duration = Duration::from_secs(15);
 
 /// The keys of all servers.
-pub(super) struct MasterLeases {
+pub(crate) struct MasterLeases {
     backend: Arc<dyn Backend>,
     prefix: String,
 }
 
 impl MasterLeases {
     /// Keys of this kind, below the root of the store.
-    pub(super) fn new(backend: Arc<dyn Backend>, root: &str, kind: &str) -> Self {
+    pub(crate) fn new(backend: Arc<dyn Backend>, root: &str, kind: &str) -> Self {
         Self { backend, prefix: format!("{}/{kind}/", root.trim_end_matches('/')) }
     }
 
@@ -28,13 +28,13 @@ impl MasterLeases {
     }
 
     /// What a server's key says of where it is.
-    pub(super) async fn get(&self, name: &str) -> Result<Option<Endpoints>, StorageError> {
+    pub(crate) async fn get(&self, name: &str) -> Result<Option<Endpoints>, StorageError> {
         let stored = self.backend.get(&self.key(name)).await?.kv;
         Ok(stored.and_then(|kv| object::from_protobuf::<Endpoints>(&kv.value).ok()).map(|(endpoints, _)| endpoints))
     }
 
     /// Renews a server's key.
-    pub(super) async fn renew(&self, name: &str, mut endpoints: Endpoints) -> Result<(), StorageError> {
+    pub(crate) async fn renew(&self, name: &str, mut endpoints: Endpoints) -> Result<(), StorageError> {
         endpoints.metadata.generation = self.get(name).await?.map_or(0, |former| former.metadata.generation) + 1;
         let value = (&endpoints as &dyn Object).to_protobuf();
         let lease = Some(self.backend.lease_grant(TTL).await?);
@@ -43,7 +43,7 @@ impl MasterLeases {
     }
 
     /// Removes a server's key.
-    pub(super) async fn remove(&self, name: &str) -> Result<(), StorageError> {
+    pub(crate) async fn remove(&self, name: &str) -> Result<(), StorageError> {
         self.backend.txn(&self.key(name), Expect::Any, Write::Delete).await?;
         Ok(())
     }
@@ -57,7 +57,7 @@ impl MasterLeases {
 }
 
 /// Nothing but an address.
-pub(super) fn at(ip: String) -> Endpoints {
+pub(crate) fn at(ip: String) -> Endpoints {
     let address = EndpointAddress { ip, ..EndpointAddress::default() };
     let subset = EndpointSubset { addresses: vec![address], ..EndpointSubset::default() };
     Endpoints { subsets: vec![subset], ..Endpoints::default() }

@@ -19,6 +19,10 @@ use std::sync::Arc;
 
 use crate::hooks::PostStartHook;
 
+pub(crate) use identity_lease::{IDENTITY_SELECTOR, NAMESPACE as LEASE_NAMESPACE, has_ended};
+pub(crate) use kubernetes_service::is_ready;
+pub(crate) use master_leases::{MasterLeases, at};
+
 /// Adds the hooks, in the order of upstream's health checks.
 pub(crate) fn install(hooks: &mut Vec<Arc<dyn PostStartHook>>) {
     hooks.push(Arc::new(namespaces::SystemNamespaces));

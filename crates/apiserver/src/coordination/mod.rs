@@ -18,7 +18,6 @@ use tokio::sync::Notify;
 
 use crate::cx::ApiCx;
 use crate::hooks::{HookError, PostStartHook};
-use crate::server_id::host;
 use plan::{ELECTION, Election, Step, has_run_out, holder, is_forgotten};
 
 /// The lease of the server that decides.
@@ -43,7 +42,7 @@ impl PostStartHook for Coordination {
             lease_duration: times.lease_duration,
             renew_deadline: times.renew_deadline,
             retry_period: times.retry_period,
-            ..LeaderConfig::new(LEASE.0, LEASE.1, &host().unwrap_or_default(), cx.rng())
+            ..LeaderConfig::new(LEASE.0, LEASE.1, &cx.config().host_name(), cx.rng())
         };
         let elector = LeaderElector::new(cx.loopback(), config, None).map_err(|error| HookError::Configuration {
             what: "coordinated leader election",

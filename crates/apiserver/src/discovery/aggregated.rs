@@ -25,10 +25,13 @@ pub(super) struct Document {
     pub(super) etag: String,
 }
 
-/// The document of `/api` (`core`) or `/apis`.
-pub(super) fn document(catalog: &Catalog, core: bool) -> Document {
-    let groups = catalog.groups.iter().filter(|group| group.name.is_empty() == core);
-    let groups: Vec<APIGroupDiscovery> = groups.map(group).collect();
+/// The groups of `/api` (`core`) or `/apis`.
+pub(super) fn groups(catalog: &Catalog, core: bool) -> Vec<APIGroupDiscovery> {
+    catalog.groups.iter().filter(|group| group.name.is_empty() == core).map(group).collect()
+}
+
+/// The document of some groups.
+pub(super) fn document(groups: &[APIGroupDiscovery]) -> Document {
     let items: Vec<String> = groups.iter().map(|group| json::encode(group)).collect();
     let items = items.join(",");
     let text =

@@ -12,6 +12,7 @@ use api_machinery::meta::{APIVersions, ServerAddressByClientCIDR};
 use api_machinery::object::Kind;
 use api_machinery::protobuf;
 use api_machinery::status::ApiError;
+use api_types::apidiscovery_v2::APIGroupDiscovery;
 use async_trait::async_trait;
 use component_base::serving::{Response, empty};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
@@ -27,15 +28,18 @@ use crate::custom_resources::ServedKinds;
 use crate::cx::ApiCx;
 use crate::handlers::unknown_path;
 use crate::negotiate::{MediaType, Offer, routing};
+use crate::peers::Asked;
 use crate::respond;
 use crate::routes::{Endpoint, Routes};
+use crate::server_id::server_id;
 use aggregated::Document;
-use wanted::Wanted;
+use wanted::{Wanted, Whose};
 
 /// Adds the paths.
 pub(crate) fn install(routes: &mut Routes, served: &Arc<ServedKinds>, aggregation: &Arc<Aggregation>) {
     let (served, aggregation) = (Arc::clone(served), Arc::clone(aggregation));
-    let discovery: Arc<dyn Endpoint> = Arc::new(Discovery { served, aggregation, cached: Mutex::default() });
+    let discovery: Arc<dyn Endpoint> =
+        Arc::new(Discovery { served, aggregation, cached: Mutex::default(), united: Mutex::default() });
     for path in ["/api", "/apis"] {
         routes.exact(path, Arc::clone(&discovery));
     }
@@ -50,6 +54,14 @@ struct Documents {
     generation: (u64, u64),
     catalog: Catalog,
     core: Document,
+    own: Vec<APIGroupDiscovery>,
+    groups: Document,
+}
+
+/// What all servers of the cluster serve, for as long as nothing changes.
+struct United {
+    /// Of the own documents, and of what the others serve.
+    generation: ((u64, u64), u64),
     groups: Document,
 }
 
@@ -57,6 +69,7 @@ struct Discovery {
     served: Arc<ServedKinds>,
     aggregation: Arc<Aggregation>,
     cached: Mutex<Option<Arc<Documents>>>,
+    united: Mutex<Option<Arc<United>>>,
 }
 
 impl Discovery {
@@ -68,10 +81,34 @@ impl Discovery {
         }
         self.aggregation.note_discovery();
         let catalog = Catalog::whole(&self.served, self.aggregation.listed());
-        let (core, groups) = (aggregated::document(&catalog, true), aggregated::document(&catalog, false));
-        let documents = Arc::new(Documents { generation, catalog, core, groups });
+        let core = aggregated::document(&aggregated::groups(&catalog, true));
+        let own = aggregated::groups(&catalog, false);
+        let groups = aggregated::document(&own);
+        let documents = Arc::new(Documents { generation, catalog, core, own, groups });
         *cached = Some(Arc::clone(&documents));
         documents
+    }
+}
+
+impl Discovery {
+    /// The document of `/apis` of all servers of the cluster, where they are known; else that of this one.
+    fn groups(&self, cx: &ApiCx, documents: &Documents, whose: Whose) -> Document {
+        let Some(peers) = &cx.peers else { return documents.groups.clone() };
+        if whose == Whose::Own {
+            peers.count_discovery(Asked::Alone);
+            return documents.groups.clone();
+        }
+        let generation = (documents.generation, peers.known().generation);
+        let mut united = self.united.lock();
+        if let Some(known) = united.as_ref().filter(|known| known.generation == generation) {
+            peers.count_discovery(Asked::Again);
+            return known.groups.clone();
+        }
+        peers.count_discovery(Asked::Anew);
+        let id = server_id(&cx.config().host_name());
+        let groups = aggregated::document(&peers.united(&id, &documents.own));
+        *united = Some(Arc::new(United { generation, groups: groups.clone() }));
+        groups
     }
 }
 
@@ -83,9 +120,9 @@ impl Endpoint for Discovery {
         let segments: Vec<&str> = path.trim_end_matches('/').split('/').skip(1).collect();
         check_route(&request, &documents.catalog, &segments)?;
         let wanted = wanted::of(request.preferences().accept(), request.preferences().forms());
-        if let ("/api" | "/apis", Some(Wanted::Aggregated(media))) = (path, wanted) {
-            let document = if path == "/api" { &documents.core } else { &documents.groups };
-            return Ok(aggregated_answer(&request, document, media));
+        if let ("/api" | "/apis", Some(Wanted::Aggregated(media, whose))) = (path, wanted) {
+            let document = if path == "/api" { documents.core.clone() } else { self.groups(cx, &documents, whose) };
+            return Ok(aggregated_answer(&request, &document, media));
         }
         legacy_answer(cx, &request, &documents.catalog, &segments)
     }

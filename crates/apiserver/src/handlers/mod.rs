@@ -44,6 +44,7 @@ pub(crate) use target::Target;
 use crate::chain::{Authorized, Request, traced};
 use crate::cx::ApiCx;
 use crate::negotiate::routing::{self, Produced};
+use crate::peers;
 use crate::routes::Routes;
 
 /// Adds the places that are answered here without a target.
@@ -68,6 +69,12 @@ pub(crate) async fn dispatch(
         }
         return endpoint.serve(cx, request).await;
     }
+    if let Some(peers) = cx.peers.as_ref().filter(|_| may_be_elsewhere(cx, &request)) {
+        let fitting = peers.that_serve(info);
+        if !fitting.is_empty() {
+            return peers::serve(peers, fitting, cx, request).await;
+        }
+    }
     if !info.is_resource || !target::is_served(cx, info) || target::is_out_of_scope(cx, info) {
         return unknown_path(cx, &info.path);
     }
@@ -81,6 +88,13 @@ pub(crate) async fn dispatch(
         None => on_resource(cx, request, target).await,
         Some(_) => on_subresource(cx, request, target).await,
     }
+}
+
+/// Whether a request is for a resource that this server does not have, and has not been passed on already.
+fn may_be_elsewhere(cx: &ApiCx, request: &Request<Authorized>) -> bool {
+    let info = request.info();
+    let is_own = || cx.registry.resource(&info.group, &info.version, &info.resource).is_some();
+    info.is_resource && !peers::is_proxied(request.headers()) && !is_own()
 }
 
 /// Nobody knows the path: for good, or just not yet. Below the built-in groups upstream's router says so, elsewhere a

@@ -13,13 +13,10 @@ use component_base::serving::SecureServing;
 
 use super::admission_config::PluginFiles;
 use super::durations::not_negative;
-use super::{
-    admission_config, aggregation, audit, authentication, authorization, networking, runtime_config, storage,
-    unsupported,
-};
+use super::{admission_config, aggregation, audit, authentication, authorization, networking, runtime_config, storage};
 use crate::config::{
-    AdmissionConfig, CoordinationConfig, DebuggingConfig, KubeletConfig, OwnHost, RequestConfig, ServerConfig,
-    ShutdownConfig,
+    AdmissionConfig, CoordinationConfig, DebuggingConfig, KubeletConfig, OwnHost, PeerConfig, RequestConfig,
+    ServerConfig, ShutdownConfig,
 };
 
 /// Reads the flags.
@@ -28,7 +25,6 @@ use crate::config::{
 /// Every problem.
 pub fn complete(options: &Options) -> Result<ServerConfig, Invalid> {
     let mut errors = Errors::new();
-    unsupported::refuse(options, &mut errors);
     let mut serving = SecureServing::from_options(options, "apiserver", &mut errors);
     let newcomers = count(options, "max-unauthenticated-connections-per-address", &mut errors);
     serving.limits.newcomers = (newcomers > 0).then_some(newcomers);
@@ -54,6 +50,8 @@ pub fn complete(options: &Options) -> Result<ServerConfig, Invalid> {
         livez_grace: livez_grace(options, &mut errors),
         debugging: debugging(options),
         coordination: coordination(options, &mut errors),
+        peers: peers(options, &mut errors),
+        host: None,
         tracing: super::tracing::read(options, &mut errors),
         metrics: MetricsOptions::from_options(options, &mut errors),
         audit: audit::read(options, &mut errors),
@@ -73,6 +71,22 @@ fn debugging(options: &Options) -> DebuggingConfig {
         contention: if told { Contention::Told } else { Contention::Untold },
         socket: (!socket.is_empty()).then(|| socket.into()),
         logs: options.bool("enable-logs-handler"),
+    }
+}
+
+fn peers(options: &Options, errors: &mut Errors) -> PeerConfig {
+    let [ca_file, ip, port] =
+        ["peer-ca-file", "peer-advertise-ip", "peer-advertise-port"].map(|flag| options.string(flag));
+    if !ip.is_empty() && ip.parse::<IpAddr>().is_err() {
+        errors.push(format!("--peer-advertise-ip {ip:?} is not an IP address"));
+    }
+    if !port.is_empty() && port.parse::<u16>().is_err() {
+        errors.push(format!("--peer-advertise-port {port:?} must be between 0 and 65535"));
+    }
+    PeerConfig {
+        ca_file: (!ca_file.is_empty()).then(|| ca_file.into()),
+        advertise_ip: ip.to_owned(),
+        advertise_port: port.to_owned(),
     }
 }
 

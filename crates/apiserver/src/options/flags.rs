@@ -3,7 +3,7 @@
 use component_base::flags::{FEATURE_GATES, Flag, FlagSet, GLOBAL, LOGS, METRICS, VERSIONS};
 use component_base::serving::secure_serving_flags;
 
-use super::{audit, authorization, oidc, tracing, unsupported};
+use super::{audit, authorization, oidc, tracing};
 
 /// All flags.
 pub(super) const ALL: &[FlagSet] = &[
@@ -24,7 +24,6 @@ pub(super) const ALL: &[FlagSet] = &[
     tracing::FLAGS,
     MISC,
     GLOBAL,
-    unsupported::MISC,
 ];
 
 const EGRESS: FlagSet = FlagSet {
@@ -302,6 +301,16 @@ const MISC: FlagSet = FlagSet {
         Flag::duration("kubelet-timeout", "5s").help("Timeout for kubelet operations."),
         Flag::int("kubernetes-service-node-port", "0")
             .help("If non-zero, the Kubernetes service will be of type NodePort, using this as the value of the port."),
+        Flag::string("peer-advertise-ip", "").help(
+            "The IP by which other API servers of the cluster reach this one; with --peer-advertise-port, else the \
+             advertised address is used.",
+        ),
+        Flag::string("peer-advertise-port", "")
+            .help("The port by which other API servers of the cluster reach this one; with --peer-advertise-ip."),
+        Flag::string("peer-ca-file", "").help(
+            "File with the authorities of other API servers of the cluster. With it, requests that only they can answer \
+             are passed on to them.",
+        ),
         Flag::string("proxy-client-cert-file", "")
             .help("Client certificate by which the identity of the aggregator is proved to extension API servers."),
         Flag::string("proxy-client-key-file", "")

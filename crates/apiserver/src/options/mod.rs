@@ -17,7 +17,6 @@ mod storage;
 #[cfg(test)]
 mod tests;
 mod tracing;
-mod unsupported;
 
 use std::time::Duration;
 

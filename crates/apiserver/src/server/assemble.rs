@@ -36,8 +36,9 @@ use crate::limits::{InFlight, Running, Seats};
 use crate::metrics::services::{AllocationMetrics, show_networks};
 use crate::metrics::storage::StorageMetrics;
 use crate::metrics::{AdmissionMetrics, ApiMetrics};
+use crate::peers;
 use crate::routes::Routes;
-use crate::server_id::{self, COMPONENT, server_id, server_id_hash};
+use crate::server_id::{COMPONENT, server_id, server_id_hash};
 use crate::webhooks::{ADMISSION_ANSWER_BYTES, CONVERSION_ANSWER_BYTES, WebhookClients, WebhookCredentials};
 use crate::{admission_lookup, encryption_reload, extensions, gates, handlers, object_counts, storage_ready};
 
@@ -62,6 +63,8 @@ impl Surroundings {
     /// When connections cannot be made so.
     pub(super) fn new(config: &ServerConfig, lifecycle: &Lifecycle) -> Result<Self, BuildError> {
         let metrics = Metrics::of_process(config.metrics.clone());
+        metrics.show_gates(lifecycle.gates());
+        metrics.show_versions(lifecycle.versions());
         let around = egress::Surroundings { tasks: lifecycle.tasks(), rng: lifecycle.rng(), metrics: &metrics };
         let egress = config.egress.as_ref().map(|own| EgressSelector::new(own, &around)).transpose()?;
         Ok(Self { egress: egress.unwrap_or_default(), metrics, signer: None })
@@ -76,8 +79,6 @@ pub(super) fn assemble(
     surroundings: Surroundings,
 ) -> Result<(Arc<ApiCx>, Routes, Hooks), BuildError> {
     let Surroundings { metrics, egress, signer } = surroundings;
-    metrics.show_gates(lifecycle.gates());
-    metrics.show_versions(lifecycle.versions());
     let mut options = registry_options(&config, &lifecycle, store);
     let encryption = encrypt(&config, &lifecycle, &metrics, &mut options)?;
     let (registry, disabled) = built_in(&config, &lifecycle, &metrics, options);
@@ -103,11 +104,10 @@ pub(super) fn assemble(
     let versions = Arc::new(RegistryVersions::new(&registry, &custom_kinds));
     let admission = admission(&config, &lifecycle, &egress, lookup, versions, recorder)?;
 
-    let (mut routes, mut hooks) = (Routes::default(), Vec::new());
+    let (mut routes, mut hooks) = (Routes::default(), vec![storage_ready::hook()]);
     handlers::install(&mut routes);
     #[cfg(test)]
     crate::tests::install(&mut routes);
-    hooks.push(storage_ready::hook());
     hooks.extend(encryption.and_then(encryption_reload::hook));
     let tracer = tracer(&config, &lifecycle, &metrics)?;
     let audit = auditing::auditor(config.audit.as_ref(), &lifecycle, &egress, &metrics)?;
@@ -115,9 +115,9 @@ pub(super) fn assemble(
     let metrics = ApiMetrics::new(metrics, slis);
     let seats = seats(&config, &lifecycle, &registry, &metrics, &mut routes, &mut hooks);
     hooks.push(object_counts::hook());
-    let coordinates = lifecycle.gates().enabled(gates::COORDINATED);
-    hooks.extend(coordinates.then(|| Arc::new(Coordination) as _));
+    hooks.extend(lifecycle.gates().enabled(gates::COORDINATED).then(|| Arc::new(Coordination) as _));
     extensions::install(&mut routes, &mut hooks, &served, &others);
+    let peers = peers::install(&mut hooks, &config, &lifecycle, &metrics.registry)?;
     hooks.extend(config.requests.fairness.then(|| Arc::new(flow_control::Producer) as _));
     handlers::debugging(&mut routes, &config.debugging, &lifecycle);
     handlers::index(&mut routes, &others);
@@ -142,6 +142,8 @@ pub(super) fn assemble(
         backend: Arc::clone(&store.backend),
         overrides: store.overrides.all.clone(),
         audit,
+        aggregation: others,
+        peers,
         tracer,
         egress,
         config,
@@ -243,8 +245,7 @@ fn webhook_cx(lifecycle: &Lifecycle, tasks: &'static str) -> ClientCx {
 /// Who records traces, where the configuration says where they go.
 fn tracer(config: &ServerConfig, lifecycle: &Lifecycle, metrics: &Metrics) -> Result<Option<Tracer>, BuildError> {
     let Some(settings) = &config.tracing else { return Ok(None) };
-    let resource =
-        Resource { service: "apiserver".to_owned(), instance: server_id(&server_id::host().unwrap_or_default()) };
+    let resource = Resource { service: "apiserver".to_owned(), instance: server_id(&config.host_name()) };
     let tracer = Tracer::start(settings, resource, lifecycle.clock(), lifecycle.rng(), lifecycle.tasks())?;
     let counted = tracer.clone();
     #[expect(clippy::cast_precision_loss, reason = "a count for a metric")]

@@ -21,6 +21,8 @@ use super::sockets::Sockets;
 const LONG: Duration = Duration::from_secs(30 * 365 * 86_400);
 /// What the certificates of servers behind are for.
 const SERVER: &str = "behind.default.svc";
+/// What those of other servers of the cluster are for.
+const PEER: &str = "kubernetes.default.svc";
 pub(super) const SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 
 /// An authority, and the files of what it vouches for.
@@ -40,6 +42,9 @@ impl Trust {
         let mut names = AltNames::default();
         names.push_host(SERVER);
         own.issue("server", &CertificateSpec::server(SERVER, names, LONG), now);
+        let mut names = AltNames::default();
+        names.push_host(PEER);
+        own.issue("peer", &CertificateSpec::server(PEER, names, LONG), now);
         own.issue("nameless", &CertificateSpec::server(SERVER, AltNames::default(), LONG), now);
         own
     }
@@ -60,7 +65,7 @@ impl Trust {
         self.serving_as("server")
     }
 
-    fn serving_as(&self, name: &str) -> SecureServing {
+    pub(super) fn serving_as(&self, name: &str) -> SecureServing {
         let [cert, key] = ["crt", "key"].map(|kind| self.file(&format!("{name}.{kind}")));
         let files = CertFiles { cert, key };
         SecureServing { files: Some(files), ..serving() }

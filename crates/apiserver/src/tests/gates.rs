@@ -53,12 +53,17 @@ const ROWS: &[Row] = &[
     Row { feature: FLAGZ, see: |gates| Box::pin(code("/flagz", gates)), on: "200", off: "404" },
     Row { feature: STATUSZ, see: |gates| Box::pin(code("/statusz", gates)), on: "200", off: "404" },
     Row { feature: gates::COORDINATED, see: |gates| Box::pin(strategy(gates)), on: "OldestEmulationVersion", off: "" },
+    Row { feature: gates::PEERS, see: |gates| Box::pin(code(PEER_HOOK, gates)), on: "200", off: "404" },
     Row { feature: gates::REMOTE_UID, see: |gates| Box::pin(remote_uid(gates)), on: "u1", off: "" },
 ];
 
-/// How a path is answered.
+/// What tells peers where a server is.
+const PEER_HOOK: &str = "/healthz/poststarthook/peer-endpoint-reconciler-controller";
+
+/// How a path is answered, once the server has begun.
 async fn code(path: &'static str, gates: Gates) -> String {
     let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
+    api.wait_until_ready().await;
     api.get(path).await.code.to_string()
 }
 

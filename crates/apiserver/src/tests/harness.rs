@@ -13,6 +13,7 @@ use component_base::serving::{Body, Response};
 use http::HeaderMap;
 use http_body_util::BodyExt as _;
 use serde_json::Value;
+use storage::Backend;
 
 use crate::chain::{Authorized, Request};
 use crate::config::{ServerConfig, StaticToken};
@@ -58,6 +59,14 @@ fn token(name: &str, groups: &[&str]) -> StaticToken {
     }
 }
 
+fn config() -> ServerConfig {
+    ServerConfig::in_memory(vec![
+        token("root", &["system:masters"]),
+        token("alice", &[]),
+        token("system:node:n1", &["system:nodes"]),
+    ])
+}
+
 impl Api {
     pub(super) async fn start() -> Self {
         Self::with(|_| {}).await
@@ -73,14 +82,21 @@ impl Api {
         process: impl FnOnce(Lifecycle) -> Lifecycle,
         change: impl FnOnce(&mut ServerConfig),
     ) -> Self {
-        let mut config = ServerConfig::in_memory(vec![
-            token("root", &["system:masters"]),
-            token("alice", &[]),
-            token("system:node:n1", &["system:nodes"]),
-        ]);
+        let mut config = config();
         change(&mut config);
         let lifecycle = Lifecycle::new("kube-apiserver", TokioClock::shared(), Rng::seeded(7));
-        let server = Server::build(config, process(lifecycle)).await.expect("the server starts");
+        Self::of(Server::build(config, process(lifecycle)).await.expect("the server starts")).await
+    }
+
+    /// One of several servers over a store.
+    pub(super) async fn over(backend: &Arc<dyn Backend>, seed: u64, change: impl FnOnce(&mut ServerConfig)) -> Self {
+        let mut config = config();
+        change(&mut config);
+        let lifecycle = Lifecycle::new("kube-apiserver", TokioClock::shared(), Rng::seeded(seed));
+        Self::of(Server::build_over(config, lifecycle, Arc::clone(backend)).expect("the server starts")).await
+    }
+
+    async fn of(server: Server) -> Self {
         server.start();
         server.cx().registry().ready().await;
         let api = Self { server };

@@ -36,6 +36,7 @@ mod legacy_tokens;
 mod origins;
 mod passed_on;
 mod patches;
+mod peers;
 mod plugged;
 mod policies;
 mod reads;
