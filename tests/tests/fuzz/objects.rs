@@ -85,7 +85,7 @@ const TEXTS: &[&str] = &[
     "Filesystem",
 ];
 
-/// A kind, and an object of it with about one in `sparse` of its fields.
+/// A kind, and an object of it.
 pub(crate) fn any(rng: &mut StdRng) -> (&'static dyn Rules, Value) {
     let kinds: Vec<_> = kinds::all().collect();
     let rules = *pick(rng, &kinds).expect("there are kinds");
@@ -100,8 +100,8 @@ pub(crate) fn object(rng: &mut StdRng, rules: &dyn Rules) -> Value {
     Value::Object(made)
 }
 
-/// A value of a struct.
-pub(crate) fn structure(rng: &mut StdRng, of: &StructType) -> Map<String, Value> {
+/// A value of a struct, with few of its fields or many.
+fn structure(rng: &mut StdRng, of: &StructType) -> Map<String, Value> {
     let sparse = rng.random_range(2..8);
     Maker { sparse }.structure(rng, of, 0)
 }
