@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 
 use authz::Authorizer;
-use base::{CancellationToken, SharedClock, SharedRng, TaskGroup};
+use base::{SharedClock, SharedRng, TaskGroup};
 use client::Client;
 use component_base::health::Health;
 use component_base::lifecycle::Lifecycle;
@@ -19,7 +19,7 @@ use crate::authentication::Authentication;
 use crate::authorization::{Impersonations, RbacAuthorizer};
 use crate::config::ServerConfig;
 use crate::custom_kinds::CustomKinds;
-use crate::limits::{Running, Seats};
+use crate::limits::{Running, Seats, Watches};
 use crate::metrics::ApiMetrics;
 use crate::peers::Peers;
 use crate::server::Override;
@@ -45,8 +45,8 @@ pub(crate) struct ApiCx {
     pub(crate) health: Arc<Health>,
     pub(crate) seats: Arc<dyn Seats>,
     pub(crate) running: Running,
-    /// Cancelled when endless streams must end.
-    pub(crate) streams: CancellationToken,
+    /// The watches, which end with the server.
+    pub(crate) watches: Watches,
     pub(crate) loopback: OnceLock<Client>,
     pub(crate) failure: Mutex<Option<String>>,
     pub(crate) pre_shutdown: Mutex<Vec<PreShutdown>>,
@@ -131,11 +131,11 @@ impl ApiCx {
         &self.health
     }
 
-    /// Cancelled when endless streams (watches, logs, sessions) must end.
+    /// The watches.
     #[must_use]
     #[cfg(test)]
-    pub(crate) fn streams(&self) -> &CancellationToken {
-        &self.streams
+    pub(crate) fn watches(&self) -> &Watches {
+        &self.watches
     }
 
     /// A client of this server in this process, as `system:apiserver` in `system:masters`.

@@ -22,7 +22,7 @@ fn is_exempt(request: &Request<Received>) -> bool {
 pub(super) fn enter(cx: &ApiCx, request: &Request<Received>) -> Result<Runs, Refusal> {
     let events = cx.lifecycle.events();
     let exempt = is_exempt(request);
-    if cx.config.shutdown.send_retry_after && events.after_shutdown_delay.has_happened() && !exempt {
+    if cx.config.shutdown.send_retry_after && events.not_accepting_new_request.has_happened() && !exempt {
         let text_ = "The apiserver is shutting down, please try again later.";
         let mut response = text(StatusCode::TOO_MANY_REQUESTS, text_);
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(5));
@@ -31,7 +31,7 @@ pub(super) fn enter(cx: &ApiCx, request: &Request<Received>) -> Result<Runs, Ref
     }
     let is_watch = request.info().verb == "watch";
     if request.info().is_long_running() || exempt {
-        let ending = is_watch && cx.streams.is_cancelled();
+        let ending = is_watch && cx.watches.are_ending();
         return if ending { Err(shutting_down(request)) } else { Ok(Runs::UNCOUNTED) };
     }
     cx.running.enter().ok_or_else(|| shutting_down(request))

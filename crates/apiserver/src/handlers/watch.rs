@@ -34,7 +34,7 @@ pub(super) async fn watch(
     let deadline = cx.clock().monotonic() + duration(cx, options.timeout_seconds);
     let events = target.resource.watch(&target.request_cx(cx, &request, false), &options, Some(deadline)).await?;
     let frames = Frames::new(cx, &request, target, choice.clone())?;
-    let watching = Streaming { events, frames, streams: cx.streams.clone(), deadline, ended: false };
+    let watching = Streaming { events, frames, watched: cx.watches.enter(), deadline, ended: false };
     if streaming::is_websocket(request.headers()) {
         return Ok(watch_socket::answer(cx, request, watching, choice.media));
     }

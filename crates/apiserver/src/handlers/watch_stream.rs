@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use base::CancellationToken;
 use bytes::{Bytes, BytesMut};
 use registry::Watch;
 use tokio::time::Instant;
 
 use super::watch_frames::Frames;
+use crate::limits::Watched;
 
 /// Events that are there at once are sent together up to this size.
 const FLUSH_BYTES: usize = 64 * 1024;
@@ -16,8 +16,8 @@ const FLUSH_BYTES: usize = 64 * 1024;
 pub(super) struct Streaming {
     pub(super) events: Watch,
     pub(super) frames: Frames,
-    /// The end of all streams, when the server ends.
-    pub(super) streams: CancellationToken,
+    /// One of those that end with the server.
+    pub(super) watched: Watched,
     pub(super) deadline: Instant,
     pub(super) ended: bool,
 }
@@ -30,7 +30,7 @@ impl Streaming {
         }
         let event = tokio::select! {
             biased;
-            () = self.streams.cancelled() => return None,
+            () = self.watched.over() => return None,
             event = self.events.next() => event?,
             // The watch ends by itself then; this is for one that would not.
             () = tokio::time::sleep_until(self.deadline + Duration::from_secs(1)) => return None,

@@ -3,7 +3,9 @@
 mod in_flight;
 mod running;
 mod seats;
+mod watches;
 
 pub(crate) use in_flight::InFlight;
 pub(crate) use running::{Running, Runs};
 pub(crate) use seats::{Admitted, Classified, Full, Seat, Seats, Wanted};
+pub(crate) use watches::{Watched, Watches};

@@ -6,7 +6,6 @@ use std::sync::{Arc, OnceLock};
 
 use admission::webhook::{Caller, Callers};
 use admission::{ImagePolicyConfig, ImageReviewer};
-use base::CancellationToken;
 use client::{ApiHandler, Client, ClientConfig, ClientCx, Credentials, InProcess, Peer};
 use component_base::Gates;
 use component_base::lifecycle::Lifecycle;
@@ -32,7 +31,7 @@ use crate::cx::ApiCx;
 use crate::flow_control::{self, FlowControl};
 use crate::handlers::ownership::Ownership;
 use crate::hooks::{Hooks, PostStartHook};
-use crate::limits::{InFlight, Running, Seats};
+use crate::limits::{InFlight, Running, Seats, Watches};
 use crate::metrics::services::{AllocationMetrics, show_networks};
 use crate::metrics::storage::StorageMetrics;
 use crate::metrics::{AdmissionMetrics, ApiMetrics};
@@ -135,7 +134,7 @@ pub(super) fn assemble(
         metrics,
         health,
         running: Running::default(),
-        streams: CancellationToken::new(),
+        watches: Watches::default(),
         loopback: OnceLock::new(),
         failure: Mutex::default(),
         pre_shutdown: Mutex::default(),

@@ -38,11 +38,10 @@ pub(crate) async fn shut_down(cx: &Arc<ApiCx>, handle: Option<&ServerHandle>) {
         handle.drain();
         events.http_server_stopped_listening.signal();
     }
-    cx.running.close();
     events.not_accepting_new_request.signal();
-    tokio::time::sleep(config.watch_grace.min(WATCH_GRACE_LIMIT)).await;
-    cx.streams.cancel();
-    if tokio::time::timeout(cx.config.requests.timeout, cx.running.drained()).await.is_err() {
+    cx.running.close();
+    let drained = tokio::time::timeout(cx.config.requests.timeout, cx.running.drained());
+    if let (Err(_), ()) = tokio::join!(drained, cx.watches.end(config.watch_grace)) {
         tracing::warn!("Requests were still running when the server ended");
     }
     events.in_flight_requests_drained.signal();
@@ -58,9 +57,6 @@ pub(crate) async fn shut_down(cx: &Arc<ApiCx>, handle: Option<&ServerHandle>) {
         tracer.shut_down(TRACES_DEADLINE).await;
     }
 }
-
-/// The longest that watches are let run on.
-const WATCH_GRACE_LIMIT: Duration = Duration::from_secs(60);
 
 async fn run_hooks(cx: &Arc<ApiCx>) {
     let hooks = std::mem::take(&mut *cx.pre_shutdown.lock());

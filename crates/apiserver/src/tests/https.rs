@@ -58,7 +58,7 @@ async fn clients_come_over_https() {
         maps.delete("over-https", &Default::default()).await.unwrap();
         tasks.cancel();
     }
-    api.server.cx().streams().cancel();
+    api.server.cx().watches().end(std::time::Duration::ZERO).await;
     handle.shutdown(std::time::Duration::from_secs(2)).await;
     drop(Arc::clone(api.server.cx()));
 }

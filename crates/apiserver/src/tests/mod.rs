@@ -15,6 +15,7 @@ mod debugging;
 mod device_claims;
 mod egress;
 mod encrypted;
+mod ending;
 mod external_signer;
 mod fake_kubelet;
 mod fake_webhook;

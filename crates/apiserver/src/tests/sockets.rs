@@ -118,7 +118,7 @@ impl Sockets {
 
     pub(super) async fn stop(self) {
         self.tasks.cancel();
-        self.api.server.cx().streams().cancel();
+        self.api.server.cx().watches().end(std::time::Duration::ZERO).await;
         self.handle.shutdown(std::time::Duration::from_secs(2)).await;
     }
 }

@@ -66,7 +66,7 @@ async fn watches_end_in_time_and_with_the_server() {
     assert_eq!((whole.code, whole.text.as_str()), (200, ""));
     let response = api.open(&format!("GET {MAPS}?watch=1"), &[], "").await;
     let cx = std::sync::Arc::clone(api.server.cx());
-    cx.streams().cancel();
+    cx.watches().end(std::time::Duration::ZERO).await;
     let mut body = response.into_body();
     assert_eq!(frame(&mut body).await, None);
     assert_eq!(api.get(&format!("{MAPS}?watch=1")).await.code, 503, "no new watches at the end");
