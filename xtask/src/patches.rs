@@ -95,6 +95,8 @@ impl Field {
             let done = git(&field.tree, step)?;
             ensure!(done.status.success(), "git {}: {}", step.join(" "), String::from_utf8_lossy(&done.stderr));
         }
+        // A run that failed leaves its changes behind.
+        field.clean()?;
         Ok(field)
     }
 
