@@ -54,6 +54,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn built_in_groups_come_before_those_of_run_time() {
+        for version in VERSIONS {
+            assert!(version.group_priority > CUSTOM, "{}/{}", version.group(), version.name());
+        }
+    }
+
+    #[test]
     fn groups_and_versions_are_ordered() {
         let mut groups = ["example.com", "apps", "", "batch", "storage.k8s.io", "apiextensions.k8s.io"];
         groups.sort_by_key(|name| (std::cmp::Reverse(group_priority(name)), *name));
