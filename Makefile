@@ -70,15 +70,15 @@ answers: ## The recorded answers of Kubernetes v1.36.3, on both stores (FLAGS="e
 	$(CARGO) build --locked -p bin-kube-apiserver
 	hack/answers.sh $(FLAGS)
 
-sim: ## 5,000 seeds of the simulation: the control plane under faults
-	COXSWAIN_SIM_SEEDS=5000 $(CARGO) test --locked -p tests --test simulation -- --nocapture
+sim: ## 5,000 seeds of the simulation: the control plane under faults (SEEDS=N for others)
+	COXSWAIN_SIM_SEEDS=$(or $(SEEDS),5000) $(CARGO) test --locked --profile checked -p tests --test simulation -- --nocapture
 
 # The compiler counts which branches an input leads through; without a target of its own, build scripts would count, too.
 FUZZ_COUNTERS := -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=3 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters
 
 fuzz: ## Play made-up input to all that takes it from outside (TARGET=cel-sources SECONDS=600 SEED=2, INPUT=file for one)
 	RUSTFLAGS="$(FUZZ_COUNTERS)" COXSWAIN_FUZZ_TARGET=$(TARGET) COXSWAIN_FUZZ_SECONDS=$(or $(SECONDS),30) COXSWAIN_FUZZ_SEED=$(SEED) COXSWAIN_FUZZ_INPUT=$(abspath $(INPUT)) \
-	$(CARGO) test --locked --profile fuzz --target $$(rustc -vV | sed -n 's/^host: //p') -p tests --features tests/fuzz-coverage --test fuzz -- inputs_do_no_harm --nocapture
+	$(CARGO) test --locked --profile checked --target $$(rustc -vV | sed -n 's/^host: //p') -p tests --features tests/fuzz-coverage --test fuzz -- inputs_do_no_harm --nocapture
 
 mutants: ## Plant known bugs and see that the tests catch each (NAME=part of their names)
 	$(CARGO) xtask mutants $(NAME)
@@ -100,6 +100,10 @@ bench-proxy: ## How long kube-proxy takes to write the rules of 10,000 Services 
 bench-lease: ## How long a lease renewal takes while 100,000 pods are listed (PODS=N for others)
 	$(CARGO) build --locked --release -p bench -p bin-kube-apiserver --bin bench-api --bin kube-apiserver
 	$(BIN)/bench-api --bin-dir=$(BIN) --lease=$(or $(PODS),100000) $(FLAGS)
+
+bench-overload: ## How long lease renewals and gets take while another tenant lists far too much (TIMES=N for more)
+	$(CARGO) build --locked --release -p bench -p bin-kube-apiserver --bin bench-api --bin kube-apiserver
+	$(BIN)/bench-api --bin-dir=$(BIN) --overload=$(or $(TIMES),2000) $(FLAGS)
 
 bench-soak: ## What the API server keeps of pods that came and went (SOAK=N for more rounds)
 	$(CARGO) build --locked --release -p bench -p bin-kube-apiserver --bin bench-api --bin kube-apiserver

@@ -67,6 +67,25 @@ fn bench_soak_sees_every_round() {
 }
 
 #[test]
+fn bench_overload_asks_beside_a_noisy_tenant() {
+    let directory = match bin_dir("kube-apiserver") {
+        Ok(directory) => directory,
+        Err(why) => return test_facts::skipped(&why),
+    };
+    let directory = directory.to_str().expect("a path that is text");
+    let found = figures(env!("CARGO_BIN_EXE_bench-api"), &["--quick", "--overload=20", "--bin-dir", directory]);
+    let wanted = [
+        "overload-lease",
+        "overload-lease-p99",
+        "overload-get",
+        "overload-get-p99",
+        "overload-noise-answered",
+        "overload-noise-refused",
+    ];
+    assert_eq!(found, wanted);
+}
+
+#[test]
 fn bench_lease_renews_beside_lists() {
     let directory = match bin_dir("kube-apiserver") {
         Ok(directory) => directory,

@@ -10,6 +10,7 @@ mod fan_out;
 mod lease;
 mod load;
 mod options;
+mod overload;
 mod peer;
 mod pods;
 mod reads;
@@ -20,6 +21,7 @@ mod writes;
 
 pub use definitions::definitions;
 pub use lease::beside_lists;
-pub use options::Options;
+pub use options::{Only, Options};
+pub use overload::overload;
 pub use run::run;
 pub use soak::soak;

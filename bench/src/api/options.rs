@@ -19,20 +19,37 @@ pub struct Options {
     pub rounds: usize,
     /// Requests on the way at a time, for what is measured in parallel.
     pub parallel: usize,
-    /// Whether to stop when the pods are created.
-    pub creates_only: bool,
+    /// What to do alone, for a profiler.
+    pub only: Option<Only>,
+}
+
+/// A part of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Only {
+    /// Pods are created.
+    Creates,
+    /// They are got again and again.
+    Gets,
+}
+
+impl Only {
+    /// By its name on the command line.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        [("creates", Self::Creates), ("gets", Self::Gets)].into_iter().find(|(own, _)| *own == name).map(|(_, it)| it)
+    }
 }
 
 impl Options {
     /// The run that figures are published from.
     #[must_use]
     pub fn full(bin_dir: PathBuf, etcd: Option<PathBuf>) -> Self {
-        Self { bin_dir, etcd, pods: 10_000, watchers: 1_000, events: 20, rounds: 9, parallel: 16, creates_only: false }
+        Self { bin_dir, etcd, pods: 10_000, watchers: 1_000, events: 20, rounds: 9, parallel: 16, only: None }
     }
 
     /// A run of seconds that shows that everything works; its figures mean nothing.
     #[must_use]
     pub fn quick(bin_dir: PathBuf, etcd: Option<PathBuf>) -> Self {
-        Self { bin_dir, etcd, pods: 60, watchers: 20, events: 3, rounds: 2, parallel: 4, creates_only: false }
+        Self { bin_dir, etcd, pods: 60, watchers: 20, events: 3, rounds: 2, parallel: 4, only: None }
     }
 }

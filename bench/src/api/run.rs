@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::create::RawEtcd;
-use super::options::Options;
+use super::options::{Only, Options};
 use super::site::Site;
 use super::{create, fan_out, reads, writes};
 use crate::api_server::Storage;
@@ -11,6 +11,9 @@ use crate::etcd::Etcd;
 use crate::figure::Figure;
 use crate::identity::Identity;
 use crate::usage::{load_average, resident_bytes};
+
+/// As many as give a profiler enough to see.
+const ROUNDS_OF_GETS: usize = 40;
 
 /// Measures everything and prints a line for each figure.
 ///
@@ -43,8 +46,10 @@ pub async fn run(options: &Options) -> Result<()> {
 async fn one_store(options: &Options, site: &Site, raw: Option<RawEtcd>, label: &str, with_reads: bool) -> Result<()> {
     let before = resident_bytes(site.server.pid())?;
     create::measure(options, site, raw, label).await?;
-    if options.creates_only {
-        return Ok(());
+    match options.only {
+        Some(Only::Creates) => return Ok(()),
+        Some(Only::Gets) => return reads::gets(&Options { rounds: ROUNDS_OF_GETS, ..options.clone() }, site).await,
+        None => {}
     }
     writes::patch_all(options, site, label).await?;
     writes::update_some(options, site, label).await?;

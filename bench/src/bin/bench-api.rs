@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use bench::api::{self, Options};
+use bench::api::{self, Only, Options};
 use bench::api_server::own_bin_dir;
 use bench::child::unless_ended;
 use clap::{Arg, ArgAction, Command, value_parser};
@@ -25,7 +25,13 @@ fn command() -> Command {
         .arg(path("bin-dir", "DIR", "Where kube-apiserver is (default: beside this program)"))
         .arg(path("etcd", "FILE", "The etcd to use (default: the one that make deps installs)"))
         .arg(flag("quick", "Small numbers, to see that it works"))
-        .arg(flag("creates-only", "Creates alone, for a profiler"))
+        .arg(
+            Arg::new("only")
+                .long("only")
+                .value_name("PART")
+                .help("Only this part, for a profiler: creates or gets")
+                .value_parser(["creates", "gets"]),
+        )
         .arg(
             Arg::new("lease")
                 .long("lease")
@@ -38,6 +44,13 @@ fn command() -> Command {
                 .long("definitions")
                 .value_name("COUNT")
                 .help("Instead, what so many definitions of custom resources take that are installed at once")
+                .value_parser(value_parser!(usize)),
+        )
+        .arg(
+            Arg::new("overload")
+                .long("overload")
+                .value_name("TIMES")
+                .help("Instead, how long so many lease renewals and gets take while another tenant lists far too much")
                 .value_parser(value_parser!(usize)),
         )
         .arg(
@@ -60,7 +73,7 @@ fn main() -> Result<()> {
     let (bin_dir, etcd) = (path("bin-dir").unwrap_or_else(own_bin_dir), bench::etcd::find(path("etcd")));
     let mut options =
         if matches.get_flag("quick") { Options::quick(bin_dir, etcd) } else { Options::full(bin_dir, etcd) };
-    options.creates_only = matches.get_flag("creates-only");
+    options.only = matches.get_one::<String>("only").and_then(|name| Only::named(name));
     // One thread, as a peer of a server on the same machine should have: what it uses is not there for the server.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     if let Some(&pods) = matches.get_one("lease") {
@@ -69,6 +82,9 @@ fn main() -> Result<()> {
     }
     if let Some(&count) = matches.get_one("definitions") {
         return runtime.block_on(unless_ended(api::definitions(&options, count)));
+    }
+    if let Some(&times) = matches.get_one("overload") {
+        return runtime.block_on(unless_ended(api::overload(&options, times)));
     }
     match matches.get_one("soak") {
         Some(rounds) => runtime.block_on(unless_ended(api::soak(&options, *rounds))),
