@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use admission::webhook::{Caller, Callers};
 use admission::{ImagePolicyConfig, ImageReviewer};
-use client::{ApiHandler, Client, ClientConfig, ClientCx, Credentials, InProcess, Peer};
+use client::{Client, ClientConfig, ClientCx, Credentials, InProcess, Peer};
 use component_base::Gates;
 use component_base::lifecycle::Lifecycle;
 use component_base::metrics::{Desc, Metrics, Stability, Value};
@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use registry::{Registry, RegistryOptions, Track};
 use tracing_otlp::{Resource, Tracer};
 
+use super::handler::Itself;
 use super::store::Store;
 use super::{auditing, health};
 use crate::admission_lookup::RegistryLookup;
@@ -332,8 +333,8 @@ fn encrypt(
 }
 
 /// Gives the server a client of itself: in process, by a token that only it knows, without a rate limit.
-pub(super) fn connect_loopback(cx: &Arc<ApiCx>, handler: Arc<dyn ApiHandler>) -> Result<(), BuildError> {
-    let transport = Arc::new(InProcess::new(handler, Peer::default()));
+pub(super) fn connect_loopback(cx: &Arc<ApiCx>, itself: Itself) -> Result<(), BuildError> {
+    let transport = Arc::new(InProcess::new(Arc::new(itself), Peer::default()));
     let mut config = ClientConfig::for_server("https://in-process").with_component(COMPONENT).with_rate(-1.0, 0);
     config.credentials = Credentials::Token(cx.authentication.loopback_token.clone());
     let process = ClientCx::new(Arc::clone(cx.clock()), Arc::clone(cx.rng()), cx.tasks().clone());

@@ -26,7 +26,7 @@ use crate::config::ServerConfig;
 use crate::cx::ApiCx;
 use crate::hooks::Hooks;
 use assemble::Surroundings;
-use handler::HttpHandler;
+use handler::{HttpHandler, Itself};
 pub(crate) use store::Override;
 use store::Store;
 
@@ -73,7 +73,7 @@ impl Server {
         lifecycle.tasks().spawn_cancellable("compacted", store.follow_compaction());
         let (cx, routes, hooks) = assemble::assemble(config, lifecycle, &store, surroundings)?;
         let handler = Arc::new(HttpHandler::new(Road::new(Arc::clone(&cx), routes)));
-        assemble::connect_loopback(&cx, Arc::clone(&handler) as _)?;
+        assemble::connect_loopback(&cx, Itself::new(&handler))?;
         Ok(Self { cx, handler, hooks: Mutex::new(Some(hooks)), store })
     }
 

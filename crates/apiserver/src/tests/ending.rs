@@ -49,3 +49,16 @@ async fn who_comes_late_is_told_to_come_again() {
     assert_eq!(begun.elapsed().as_secs(), 16, "a watch that nobody reads has its time");
     drop(watch);
 }
+
+/// Who starts servers again and again, as the simulation does, would run out of memory.
+#[tokio::test(start_paused = true)]
+async fn nothing_of_a_server_outlives_it() {
+    let api = Api::start().await;
+    api.wait_until_ready().await;
+    let tasks = api.server.cx().tasks().clone();
+    let left = Arc::downgrade(api.server.cx());
+    shut_down(api.server.cx(), None).await;
+    drop(api);
+    tasks.shutdown(Duration::from_secs(30)).await;
+    assert_eq!(left.strong_count(), 0, "something keeps the server's context");
+}
