@@ -108,7 +108,9 @@ impl Road {
         let running = running::enter(cx, &request)?;
         let request = deadline::set(cx.config.requests.timeout, cx.clock(), request).await?;
         let (info, deadline) = (Arc::clone(request.info()), request.deadline());
-        let mut response = deadline::within(&cx.metrics, deadline, info, self.identified(request)).await?;
+        // On the heap: all of the work is in this future, and whoever hands it on would copy it, several kilobytes each time.
+        let work = Box::pin(self.identified(request));
+        let mut response = deadline::within(&cx.metrics, deadline, info, work).await?;
         if let Some(deadline) = deadline {
             response.extensions_mut().insert(TakenBy(deadline));
         }

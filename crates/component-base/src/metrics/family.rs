@@ -1,6 +1,6 @@
 //! Metrics of one name, told apart by labels.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,8 +19,8 @@ pub type Histograms = Family<prometheus::HistogramVec>;
 
 /// What counters, gauges and histograms by label have in common.
 pub trait Vector: Collector + Clone + 'static {
-    /// One series.
-    type Series;
+    /// One series; clones share its numbers.
+    type Series: Clone + Send + Sync;
 
     /// The series of these label values, made when it is not there.
     fn series(&self, values: &[&str]) -> Self::Series;
@@ -56,20 +56,21 @@ const UNEXPECTED: &str = "unexpected";
 pub(super) type Allowed = Vec<(usize, BTreeSet<String>)>;
 
 /// Metrics of one name. Clones share the series.
-pub struct Family<V> {
+pub struct Family<V: Vector> {
     desc: &'static Desc,
     vec: V,
-    shared: Arc<Shared>,
+    shared: Arc<Shared<V::Series>>,
 }
 
-struct Shared {
+struct Shared<S> {
     allowed: Allowed,
-    /// Hashes of the label values seen. A collision admits one series more than the bound, no harm.
-    seen: RwLock<HashSet<u64>>,
+    /// The series there are, by the hash of their label values: what is counted with every request is looked up here, and
+    /// only what is new in the vector. Two whose hashes are the same are counted as one.
+    seen: RwLock<HashMap<u64, S>>,
     overflowed: AtomicBool,
 }
 
-impl<V: Clone> Clone for Family<V> {
+impl<V: Vector> Clone for Family<V> {
     fn clone(&self) -> Self {
         Self { desc: self.desc, vec: self.vec.clone(), shared: Arc::clone(&self.shared) }
     }
@@ -105,31 +106,25 @@ impl<V: Vector> Family<V> {
 
     /// Forgets a series, such as that of an object that is gone.
     pub fn remove(&self, values: &[&str]) {
-        self.shared.seen.write().remove(&fingerprint(values));
+        let mut seen = self.shared.seen.write();
+        seen.remove(&fingerprint(values));
         self.vec.forget(values);
     }
 
     fn within_bound(&self, values: &[&str]) -> V::Series {
-        if self.admit(values) {
-            return self.vec.series(values);
+        let hash = fingerprint(values);
+        if let Some(series) = self.shared.seen.read().get(&hash) {
+            return series.clone();
         }
+        let mut seen = self.shared.seen.write();
+        if seen.len() < self.desc.max_series {
+            return seen.entry(hash).or_insert_with(|| self.vec.series(values)).clone();
+        }
+        drop(seen);
         if !self.shared.overflowed.swap(true, Ordering::Relaxed) {
             tracing::warn!(name = self.desc.name, limit = self.desc.max_series, "A metric has too many series");
         }
         self.vec.series(&vec![UNEXPECTED; values.len()])
-    }
-
-    fn admit(&self, values: &[&str]) -> bool {
-        let hash = fingerprint(values);
-        if self.shared.seen.read().contains(&hash) {
-            return true;
-        }
-        let mut seen = self.shared.seen.write();
-        if seen.len() >= self.desc.max_series {
-            return false;
-        }
-        seen.insert(hash);
-        true
     }
 }
 
@@ -142,8 +137,9 @@ fn fingerprint(values: &[&str]) -> u64 {
 impl<V: Vector> Resettable for Family<V> {
     fn reset(&self) {
         if !self.desc.label_names.is_empty() {
+            let mut seen = self.shared.seen.write();
+            seen.clear();
             self.vec.forget_all();
-            self.shared.seen.write().clear();
         }
     }
 }
