@@ -27,6 +27,7 @@ PACKAGES=(
   containerd runc containernetworking-plugins                                    # running pods
   iproute2 iptables nftables conntrack socat ethtool util-linux procps mount     # what the node components call
   openssl jq busybox-static bash-static patchelf binutils systemd debootstrap git # tests and images
+  python3-venv                                                                   # clients in other languages
 )
 
 # NAME-MINOR | Debian release that has it | package | file inside the package
@@ -62,6 +63,8 @@ is_installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" 
 missing_packages() {
   local package
   for package in "${PACKAGES[@]}"; do is_installed "$package" || printf '%s\n' "$package"; done
+  # Packages of others bring it along with Node, and conflict with Debian's.
+  command -v npm >/dev/null || printf 'npm\n'
 }
 
 missing_tools() {

@@ -10,6 +10,7 @@
 
 mod application;
 mod background;
+mod clients;
 mod cloud;
 mod cluster;
 mod conformance;
@@ -51,6 +52,7 @@ const SIDE_BY_SIDE: &[Story] = &[
 const ONE_BY_ONE: &[Story] = &[
     Story { name: "node-conformance", run: |cluster| Box::pin(conformance::story(cluster)) },
     Story { name: "node-conformance-taints", run: |cluster| Box::pin(conformance::serial_story(cluster)) },
+    Story { name: "clients", run: |cluster| Box::pin(clients::story(cluster)) },
     Story { name: "cloud", run: |cluster| Box::pin(cloud::story(cluster)) },
     Story { name: "maintenance", run: |cluster| Box::pin(maintenance::story(cluster)) },
     Story { name: "killed-processes", run: |cluster| Box::pin(kills::story(cluster)) },
