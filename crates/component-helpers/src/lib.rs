@@ -17,3 +17,4 @@ pub mod selectors;
 pub mod taints;
 pub mod time_zone;
 pub mod tolerations;
+pub mod volumes;

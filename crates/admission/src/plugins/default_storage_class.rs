@@ -1,13 +1,11 @@
 //! DefaultStorageClass: a claim that says nothing of its class gets the cluster's default.
 
-use std::cmp::Reverse;
-
 use api_machinery::object::{Kind as _, Object};
 use api_machinery::status::ApiError;
 use api_types::core_v1::PersistentVolumeClaim;
-use api_types::core_v1::constants::BETA_STORAGE_CLASS_ANNOTATION;
 use api_types::storage_v1::StorageClass;
 use async_trait::async_trait;
+use component_helpers::volumes::classes;
 
 use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
 
@@ -20,14 +18,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     build: |_| Box::new(DefaultStorageClass),
 };
 
-const DEFAULT_MARKS: [&str; 2] =
-    ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
-
 struct DefaultStorageClass;
-
-fn is_default(class: &StorageClass) -> bool {
-    DEFAULT_MARKS.iter().any(|mark| class.metadata.annotations.get(*mark).is_some_and(|value| value == "true"))
-}
 
 #[async_trait]
 impl Plugin for DefaultStorageClass {
@@ -45,15 +36,11 @@ impl Plugin for DefaultStorageClass {
         let Some(claim) = object.and_then(|object| object.downcast_mut::<PersistentVolumeClaim>()) else {
             return Ok(());
         };
-        if claim.spec.storage_class_name.is_some()
-            || claim.metadata.annotations.contains_key(BETA_STORAGE_CLASS_ANNOTATION)
-        {
+        if classes::names_class(claim) {
             return Ok(());
         }
-        let defaults = cx.lookup.list::<StorageClass>("").into_iter().filter(|class| is_default(class));
-        let newest =
-            defaults.min_by_key(|class| (Reverse(class.metadata.creation_timestamp), class.metadata.name.clone()));
-        claim.spec.storage_class_name = newest.map(|class| class.metadata.name.clone());
+        let class = classes::default_class(cx.lookup.list::<StorageClass>(""));
+        claim.spec.storage_class_name = class.map(|class| class.metadata.name.clone());
         Ok(())
     }
 }
@@ -69,7 +56,7 @@ mod tests {
         let mut class = StorageClass::default();
         class.metadata.name = name.into();
         class.metadata.creation_timestamp = Time::from_unix_seconds(at);
-        class.metadata.annotations.insert(DEFAULT_MARKS[0].into(), default.to_string());
+        class.metadata.annotations.insert(classes::DEFAULT_CLASS_ANNOTATIONS[0].into(), default.to_string());
         class
     }
 

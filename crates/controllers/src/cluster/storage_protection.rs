@@ -6,7 +6,8 @@ use api_machinery::meta::{ListOptions, ObjectMeta};
 use api_types::core_v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use client::{Change, Informer, ObjectKey};
 use component_helpers::pod_state;
-use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileError, is_controlled_by};
+use component_helpers::volumes::of_pods;
+use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileError};
 
 pub(crate) const CLAIMS: Descriptor = Descriptor {
     name: "persistentvolumeclaim-protection-controller",
@@ -71,13 +72,8 @@ fn build_claims(build: &mut Build<'_>) -> Result<(), BuildError> {
 
 /// The claims that a pod names, or has made for it.
 fn claims_of(pod: &Pod) -> Vec<ObjectKey> {
-    let named = pod.spec.volumes.iter().filter_map(|volume| {
-        let of_pod =
-            || volume.volume_source.ephemeral.as_ref().map(|_| format!("{}-{}", pod.metadata.name, volume.name));
-        let named = volume.volume_source.persistent_volume_claim.as_ref().map(|source| source.claim_name.clone());
-        named.or_else(of_pod)
-    });
-    named.map(|name| ObjectKey::new(pod.metadata.namespace.clone(), name)).collect()
+    let namespace = &pod.metadata.namespace;
+    of_pods::claim_names(pod).map(|name| ObjectKey::new(namespace.clone(), name)).collect()
 }
 
 /// Whether a pod keeps the claim: it has been given to a node, and not yet let go.
@@ -88,11 +84,8 @@ fn uses(pod: &Pod, claim: &PersistentVolumeClaim) -> bool {
     let over = pod.metadata.deletion_timestamp.is_some() && pod.metadata.deletion_grace_period_seconds == Some(0);
     let name = &claim.metadata.name;
     pod.spec.volumes.iter().any(|volume| {
-        let named =
-            volume.volume_source.persistent_volume_claim.as_ref().is_some_and(|source| source.claim_name == *name);
-        let made =
-            volume.volume_source.ephemeral.is_some() && *name == format!("{}-{}", pod.metadata.name, volume.name);
-        named || (made && !over && is_controlled_by(&claim.metadata, &pod.metadata))
+        let has_it = of_pods::claim_name(pod, volume).is_some_and(|own| own == *name);
+        has_it && (volume.volume_source.ephemeral.is_none() || (!over && of_pods::check_owner(pod, claim).is_ok()))
     })
 }
 

@@ -15,11 +15,8 @@ use api_machinery::names;
 use api_types::core_v1::TopologySelectorTerm;
 use api_types::core_v1::constants::persistent_volume_reclaim_policy;
 use api_types::storage_v1::constants::volume_binding_mode;
+use component_helpers::volumes::classes::DEFAULT_CLASS_ANNOTATIONS;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// What marks the class that claims without one get; the second as older clusters have it.
-const DEFAULT_ANNOTATIONS: &[&str] =
-    &["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["sc"],
@@ -35,7 +32,7 @@ impl TypedRules for StorageClassRules {
     type Object = StorageClass;
     const INFO: &'static ResourceInfo<'static> = &INFO;
     const COLUMNS: &'static [Cell<StorageClass>] = &[
-        Cell::name(|object, _| table::default_name(&object.metadata, DEFAULT_ANNOTATIONS)),
+        Cell::name(|object, _| table::default_name(&object.metadata, DEFAULT_CLASS_ANNOTATIONS)),
         Cell::text("Provisioner", |object, _| object.provisioner.clone().into()),
         Cell::text("ReclaimPolicy", |object, _| {
             object.reclaim_policy.clone().unwrap_or_else(|| "Delete".into()).into()
