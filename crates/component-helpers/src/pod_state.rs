@@ -20,6 +20,18 @@ pub fn is_active(pod: &Pod) -> bool {
     !is_terminal(pod) && pod.metadata.deletion_timestamp.is_none()
 }
 
+/// Whether nothing of the pod runs any more: it has ended, or is being deleted and no container of it runs. A container
+/// of which nothing is told counts as running.
+#[must_use]
+pub fn is_terminated(pod: &Pod) -> bool {
+    let status = &pod.status;
+    let lists = [&status.init_container_statuses, &status.container_statuses, &status.ephemeral_container_statuses];
+    let mut states = lists.into_iter().flatten().map(|container| &container.state);
+    is_terminal(pod)
+        || (pod.metadata.deletion_timestamp.is_some()
+            && states.all(|state| state.terminated.is_some() || state.waiting.is_some()))
+}
+
 /// Whether the pod's `Ready` condition is true.
 #[must_use]
 pub fn is_ready(pod: &Pod) -> bool {
@@ -46,4 +58,33 @@ pub fn is_sidecar(init_container: &Container) -> bool {
 #[must_use]
 pub fn full_name(pod: &Pod) -> String {
     format!("{}/{}", pod.metadata.namespace, pod.metadata.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use api_types::core_v1::{ContainerState, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus};
+
+    use super::*;
+
+    #[test]
+    fn a_pod_has_terminated_once_nothing_of_it_runs() {
+        let none = ContainerState::default();
+        let over = ContainerState { terminated: Some(ContainerStateTerminated::default()), ..none.clone() };
+        let waiting = ContainerState { waiting: Some(ContainerStateWaiting::default()), ..none.clone() };
+        for (phase, is_deleted, states, expected) in [
+            ("Running", false, vec![&over], false),
+            ("Succeeded", false, vec![], true),
+            ("Failed", false, vec![&none], true),
+            ("Running", true, vec![], true),
+            ("Running", true, vec![&over, &waiting], true),
+            ("Running", true, vec![&over, &none], false),
+        ] {
+            let mut pod = Pod::default();
+            pod.status.phase = phase.into();
+            pod.metadata.deletion_timestamp = is_deleted.then(|| Time::from_unix_seconds(1));
+            let status = |state: &ContainerState| ContainerStatus { state: state.clone(), ..Default::default() };
+            pod.status.container_statuses = states.into_iter().map(status).collect();
+            assert_eq!(is_terminated(&pod), expected, "{phase} {is_deleted} {:?}", pod.status.container_statuses);
+        }
+    }
 }

@@ -2,6 +2,8 @@
 //! volume fits a claim, what class each is of, which claims a pod has. The rules are those of the concept page
 //! "Persistent Volumes" of the Kubernetes documentation.
 
+pub mod attaching;
+pub mod binding;
 pub mod classes;
 pub mod matching;
 pub mod names;

@@ -48,7 +48,8 @@ pub fn best_match<'a, V: Borrow<PersistentVolume> + 'a>(
             // A claim that a volume waits for gets no other, wherever that is.
             return Ok(reaches(volume, place).then_some(candidate));
         }
-        let is_smaller = smallest.is_none_or(|best| storage(&volume.spec.capacity) < storage(&best.borrow().spec.capacity));
+        let is_smaller =
+            smallest.is_none_or(|best| storage(&volume.spec.capacity) < storage(&best.borrow().spec.capacity));
         if is_smaller && is_free_for(volume, claim, selector.as_ref(), place) {
             smallest = Some(candidate);
         }
@@ -152,9 +153,7 @@ pub fn offers_access_modes(volume: &PersistentVolume, claim: &PersistentVolumeCl
 #[must_use]
 pub fn names_claim(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
     let (Some(named), meta) = (&volume.spec.claim_ref, &claim.metadata) else { return false };
-    named.name == meta.name
-        && named.namespace == meta.namespace
-        && (named.uid.is_empty() || named.uid == meta.uid)
+    named.name == meta.name && named.namespace == meta.namespace && (named.uid.is_empty() || named.uid == meta.uid)
 }
 
 /// Whether the claim has a volume and the binding was finished.

@@ -164,8 +164,12 @@ fn what_does_not_fit_is_told_in_order() {
         Misfit::VolumeMode,
         Misfit::AccessModes,
     ];
-    let mut bad = volume("bad", "1Gi", r#"{"storageClassName": "slow", "volumeAttributesClassName": "gold",
-        "volumeMode": "Block", "accessModes": ["ReadOnlyMany"]}"#);
+    let mut bad = volume(
+        "bad",
+        "1Gi",
+        r#"{"storageClassName": "slow", "volumeAttributesClassName": "gold",
+        "volumeMode": "Block", "accessModes": ["ReadOnlyMany"]}"#,
+    );
     bad.metadata.deletion_timestamp = Some(Time::from_unix_seconds(1));
     let good = free("good", "5Gi");
     for expected in misfits {
