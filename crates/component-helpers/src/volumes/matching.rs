@@ -36,7 +36,7 @@ pub fn best_match<'a, V: Borrow<PersistentVolume> + 'a>(
     is_taken: impl Fn(&str) -> bool,
 ) -> Result<Option<&'a V>, SelectorError> {
     let selector = claim.spec.selector.as_ref().map(Selector::from_label_selector).transpose()?;
-    let mut smallest: Option<&V> = None;
+    let mut smallest: Option<(&V, &Quantity)> = None;
     for candidate in volumes {
         let volume: &PersistentVolume = candidate.borrow();
         let is_ours = names_claim(volume, claim);
@@ -48,13 +48,13 @@ pub fn best_match<'a, V: Borrow<PersistentVolume> + 'a>(
             // A claim that a volume waits for gets no other, wherever that is.
             return Ok(reaches(volume, place).then_some(candidate));
         }
-        let is_smaller =
-            smallest.is_none_or(|best| storage(&volume.spec.capacity) < storage(&best.borrow().spec.capacity));
+        let size = storage(&volume.spec.capacity);
+        let is_smaller = smallest.is_none_or(|(_, best)| size < best);
         if is_smaller && is_free_for(volume, claim, selector.as_ref(), place) {
-            smallest = Some(candidate);
+            smallest = Some((candidate, size));
         }
     }
-    Ok(smallest)
+    Ok(smallest.map(|(volume, _)| volume))
 }
 
 /// Whether a volume that nobody waits for may be given to the claim.
