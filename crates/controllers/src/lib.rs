@@ -12,6 +12,7 @@ mod descriptors_test;
 mod network;
 mod nodes;
 mod settings;
+mod volumes;
 mod workloads;
 
 use controller::Descriptor;
@@ -44,9 +45,13 @@ pub const ALL: &[Descriptor] = &[
     certificates::cleaning::DESCRIPTOR,
     cluster::namespace::DESCRIPTOR,
     cluster::resource_quota::DESCRIPTOR,
-    cluster::storage_protection::CLAIMS,
-    cluster::storage_protection::VOLUMES,
-    cluster::attributes_class_protection::DESCRIPTOR,
+    volumes::binder::DESCRIPTOR,
+    volumes::attach_detach::DESCRIPTOR,
+    volumes::expander::DESCRIPTOR,
+    volumes::ephemeral::DESCRIPTOR,
+    volumes::storage_protection::CLAIMS,
+    volumes::storage_protection::VOLUMES,
+    volumes::attributes_class_protection::DESCRIPTOR,
     network::endpoint_slice::DESCRIPTOR,
     network::endpoints::DESCRIPTOR,
     network::endpoint_slice_mirroring::DESCRIPTOR,

@@ -72,6 +72,32 @@ pub struct Settings {
     pub ipam: IpamSettings,
     /// The signing of certificates.
     pub signing: SigningSettings,
+    /// Claims and volumes brought together.
+    pub binder: BinderSettings,
+    /// `--concurrent-ephemeralvolume-syncs`.
+    pub ephemeral_volume_syncs: usize,
+    /// Volumes brought to nodes and taken away.
+    pub attach_detach: AttachDetachSettings,
+}
+
+/// Claims and volumes brought together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BinderSettings {
+    /// `--pvclaimbinder-sync-period`: how often all of them are looked at again.
+    pub sync_period: Duration,
+    /// `--enable-dynamic-provisioning`: whether volumes are made on demand.
+    pub dynamic_provisioning: bool,
+}
+
+/// Volumes brought to nodes and taken away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttachDetachSettings {
+    /// `--attach-detach-reconcile-sync-period`, unless `--disable-attach-detach-reconcile-sync`: how often it is checked
+    /// whether what is thought attached still is.
+    pub verify_period: Option<Duration>,
+    /// Not `--disable-force-detach-on-timeout`: whether volumes are taken from a node that is not healthy and does not
+    /// let go of them.
+    pub forces_on_timeout: bool,
 }
 
 /// When a node counts as unhealthy and how fast pods are moved away.
@@ -173,7 +199,22 @@ impl Default for Settings {
             node_health: NodeHealthSettings::default(),
             ipam: IpamSettings::default(),
             signing: SigningSettings::default(),
+            binder: BinderSettings::default(),
+            ephemeral_volume_syncs: 5,
+            attach_detach: AttachDetachSettings::default(),
         }
+    }
+}
+
+impl Default for BinderSettings {
+    fn default() -> Self {
+        Self { sync_period: Duration::from_secs(15), dynamic_provisioning: true }
+    }
+}
+
+impl Default for AttachDetachSettings {
+    fn default() -> Self {
+        Self { verify_period: Some(Duration::from_secs(60)), forces_on_timeout: true }
     }
 }
 

@@ -1,6 +1,5 @@
 //! What keeps a cluster in order: roles, namespaces, accounts and what nobody owns any more.
 
-pub(crate) mod attributes_class_protection;
 pub(crate) mod bootstrap_tokens;
 pub(crate) mod cluster_role_aggregation;
 pub(crate) mod garbage_collector;
@@ -11,4 +10,3 @@ pub(crate) mod resource_quota;
 pub(crate) mod root_ca;
 pub(crate) mod service_account;
 pub(crate) mod service_account_tokens;
-pub(crate) mod storage_protection;

@@ -23,6 +23,7 @@ pub(super) const FLAGS: &[FlagSet] = &[
     CONTROLLERS,
     NODES,
     CERTIFICATES,
+    VOLUMES,
     WITHOUT_EFFECT,
     UNSUPPORTED,
 ];
@@ -132,6 +133,24 @@ const CERTIFICATES: FlagSet = FlagSet {
     ],
 };
 
+const VOLUMES: FlagSet = FlagSet {
+    title: "volumes",
+    flags: &[
+        Flag::duration("attach-detach-reconcile-sync-period", "1m0s")
+            .help("How often it is checked that attached volumes still are; at least 1s."),
+        Flag::int32("concurrent-ephemeralvolume-syncs", "5")
+            .help("How many pods get claims for ephemeral volumes at a time."),
+        Flag::bool("disable-attach-detach-reconcile-sync", "false")
+            .help("Do not check that attached volumes still are. Pods may then wait for volumes that are gone."),
+        Flag::bool("disable-force-detach-on-timeout", "false")
+            .help("Never take volumes from a node that is not healthy before it has unmounted them, but for a taint."),
+        Flag::bool("enable-dynamic-provisioning", "true")
+            .help("Have volumes made on demand by their classes' drivers."),
+        Flag::duration("pvclaimbinder-sync-period", "15s")
+            .help("How often all volumes and claims are looked at again."),
+    ],
+};
+
 /// Without effect upstream too.
 pub(super) const WITHOUT_EFFECT: FlagSet = FlagSet {
     title: "without effect",
@@ -153,14 +172,9 @@ const UNSUPPORTED: FlagSet = FlagSet {
     title: "unsupported",
     flags: &[
         Flag::bool("contention-profiling", "false").hidden(),
-        Flag::duration("attach-detach-reconcile-sync-period", "1m0s").hidden(),
         Flag::int32("concurrent-device-taint-eviction-syncs", "8").hidden(),
-        Flag::int32("concurrent-ephemeralvolume-syncs", "5").hidden(),
         Flag::int32("concurrent-horizontal-pod-autoscaler-syncs", "5").hidden(),
         Flag::int32("concurrent-resourceclaim-syncs", "50").hidden(),
-        Flag::bool("disable-attach-detach-reconcile-sync", "false").hidden(),
-        Flag::bool("disable-force-detach-on-timeout", "false").hidden(),
-        Flag::bool("enable-dynamic-provisioning", "true").hidden(),
         Flag::bool("enable-hostpath-provisioner", "false").hidden(),
         Flag::string("flex-volume-plugin-dir", "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/").hidden(),
         Flag::duration("horizontal-pod-autoscaler-cpu-initialization-period", "5m0s").hidden(),
@@ -174,7 +188,6 @@ const UNSUPPORTED: FlagSet = FlagSet {
         Flag::string("pv-recycler-pod-template-filepath-hostpath", "").hidden(),
         Flag::string("pv-recycler-pod-template-filepath-nfs", "").hidden(),
         Flag::int32("pv-recycler-timeout-increment-hostpath", "30").hidden(),
-        Flag::duration("pvclaimbinder-sync-period", "15s").hidden(),
         Flag::bool("enable-leader-migration", "false").hidden(),
         Flag::string("leader-migration-config", "").hidden(),
     ],

@@ -12,7 +12,9 @@ use controller::Selection;
 use controller::process::ProcessOptions;
 
 use super::{NAME, flags};
-use crate::settings::{IpamSettings, NodeHealthSettings, SignerFiles, SigningSettings};
+use crate::settings::{
+    AttachDetachSettings, BinderSettings, IpamSettings, NodeHealthSettings, SignerFiles, SigningSettings,
+};
 use crate::{ALL, Settings};
 
 /// Every name and alias of a controller of upstream. Naming one that is not part of this build is no mistake, but it does not
@@ -207,6 +209,23 @@ fn settings(options: &Options, client: &ClientConfig, errors: &mut Errors) -> Se
         node_health: node_health(options),
         ipam: ipam(options),
         signing: signing(options),
+        binder: BinderSettings {
+            sync_period: options.duration("pvclaimbinder-sync-period"),
+            dynamic_provisioning: options.bool("enable-dynamic-provisioning"),
+        },
+        ephemeral_volume_syncs: workers("concurrent-ephemeralvolume-syncs"),
+        attach_detach: attach_detach(options, errors),
+    }
+}
+
+fn attach_detach(options: &Options, errors: &mut Errors) -> AttachDetachSettings {
+    let period = options.duration("attach-detach-reconcile-sync-period");
+    let is_long = period >= Duration::from_secs(1);
+    let text = "duration time must be greater than one second as set via command line option reconcile-sync-period";
+    errors.check(is_long, text);
+    AttachDetachSettings {
+        verify_period: (!options.bool("disable-attach-detach-reconcile-sync")).then_some(period),
+        forces_on_timeout: !options.bool("disable-force-detach-on-timeout"),
     }
 }
 

@@ -9,6 +9,8 @@ use component_helpers::pod_state;
 use component_helpers::volumes::of_pods;
 use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileError};
 
+use super::{PODS_BY_CLAIM, keys_of_claims};
+
 pub(crate) const CLAIMS: Descriptor = Descriptor {
     name: "persistentvolumeclaim-protection-controller",
     aliases: &["pvc-protection"],
@@ -31,8 +33,6 @@ pub(crate) const VOLUMES: Descriptor = Descriptor {
 
 const CLAIM_FINALIZER: &str = "kubernetes.io/pvc-protection";
 const VOLUME_FINALIZER: &str = "kubernetes.io/pv-protection";
-/// Index of pods by the claims that they name, `{namespace}/{name}`.
-const BY_CLAIM: &str = "pod-claims";
 
 /// What an object's finalizer needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,8 +64,7 @@ fn build_claims(build: &mut Build<'_>) -> Result<(), BuildError> {
         let free = change.is_deleted() || pod_state::is_terminal(pod) || pod.spec.node_name.is_empty();
         if free { claims_of(pod) } else { Vec::new() }
     };
-    let by_claim = |pod: &Pod| claims_of(pod).iter().map(ToString::to_string).collect();
-    let pods = build.watch::<Pod>().index(BY_CLAIM, by_claim).enqueue_keys(&queue, released).informer();
+    let pods = build.watch::<Pod>().index(PODS_BY_CLAIM, keys_of_claims).enqueue_keys(&queue, released).informer();
     build.run(&queue, 1, Arc::new(Claims { claims, pods }));
     Ok(())
 }
@@ -97,7 +96,7 @@ struct Claims {
 impl Claims {
     async fn is_used(&self, cx: &Cx, claim: &PersistentVolumeClaim) -> Result<bool, ReconcileError> {
         let key = ObjectKey::of(&claim.metadata);
-        if self.pods.by_index(BY_CLAIM, &key.to_string()).iter().any(|pod| uses(pod, claim)) {
+        if self.pods.by_index(PODS_BY_CLAIM, &key.to_string()).iter().any(|pod| uses(pod, claim)) {
             return Ok(true);
         }
         // The cache may not have heard of a pod that was just made.
