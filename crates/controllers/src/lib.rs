@@ -52,6 +52,7 @@ pub const ALL: &[Descriptor] = &[
     volumes::storage_protection::CLAIMS,
     volumes::storage_protection::VOLUMES,
     volumes::attributes_class_protection::DESCRIPTOR,
+    volumes::selinux::DESCRIPTOR,
     network::endpoint_slice::DESCRIPTOR,
     network::endpoints::DESCRIPTOR,
     network::endpoint_slice_mirroring::DESCRIPTOR,

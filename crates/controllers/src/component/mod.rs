@@ -16,7 +16,7 @@ use component_base::{Component, Feature, Gates, Known, Lifecycle, no_config_file
 use controller::process::{COORDINATED, Leading, run_process};
 use controller::{ControllerSet, Environment, Stopped};
 
-use crate::ALL;
+use crate::{ALL, volumes};
 use options::Config;
 
 const NAME: &str = "kube-controller-manager";
@@ -24,8 +24,9 @@ const NAME: &str = "kube-controller-manager";
 const DRAIN: Duration = Duration::from_secs(5);
 /// Give the lease back and wait for the controllers at a stop, instead of ending at once.
 const RELEASE_ON_EXIT: Feature = Feature::named("ControllerManagerReleaseLeaderElectionLockOnExit");
-/// The gates whose two sides are here.
-const GATES: Known = Known::switching(&[&[RELEASE_ON_EXIT, COORDINATED], component_base::zpages::GATES]);
+/// The gates whose two sides are here, and the one whose only part for this component is.
+const GATES: Known =
+    Known::switching(&[&[RELEASE_ON_EXIT, COORDINATED, volumes::selinux::GATE], component_base::zpages::GATES]);
 
 /// The binary.
 pub const COMPONENT: Component = Component {

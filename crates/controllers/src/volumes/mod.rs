@@ -8,6 +8,7 @@ pub(crate) mod expander;
 mod newest;
 mod notice;
 mod plugins;
+pub(crate) mod selinux;
 pub(crate) mod storage_protection;
 
 use std::collections::BTreeMap;
