@@ -14,6 +14,9 @@ use api_types::core_v1::{Container, Node, ObjectReference, Pod, Secret};
 use async_trait::async_trait;
 use node_api::cri::v1;
 
+/// How often a node is looked at whose changes nobody tells.
+const NODE_LOOK_PERIOD: Duration = Duration::from_millis(100);
+
 /// Everything the pod engine needs of the node.
 #[derive(Clone)]
 pub struct NodeSide {
@@ -175,6 +178,14 @@ pub trait NodeView: Send + Sync + 'static {
 
     /// Whether the machine is going down.
     fn shutting_down(&self) -> bool;
+
+    /// Something changed that the node's status in the API should show at once.
+    fn status_changed(&self) {}
+
+    /// Waits until the node may be another than before.
+    async fn changed(&self) {
+        tokio::time::sleep(NODE_LOOK_PERIOD).await;
+    }
 }
 
 /// Whether an event is good news or bad.

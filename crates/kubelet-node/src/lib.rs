@@ -3,9 +3,11 @@
 //! Status, lease and conditions of the node, control groups and what is reserved in them, what the kernel tells. Pods ask
 //! for it through [`interfaces`]. Nothing here knows a pod's worker, a flag or a server.
 
+pub mod csi;
 pub mod events;
 pub mod host_rules;
 pub mod interfaces;
 pub mod node;
 pub mod oom_watch;
+pub mod plugins;
 pub mod resources;

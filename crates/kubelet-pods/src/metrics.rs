@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use component_base::metrics::{Metrics, MetricsOptions};
+use kubelet_node::plugins::PluginCounts;
 use node_api::cri::{CriError, Observer};
+use node_api::csi::CsiObserver;
 
 use crate::node::FileSystem;
 use crate::volumes::ClaimRoom;
@@ -132,6 +134,21 @@ impl KubeletMetrics {
         self.ephemeral.with(&[]).set(number(present.ephemeral));
         self.pending_resizes.with(&["deferred"]).set(number(present.pending_resizes));
         self.resizes.with(&[]).set(number(present.resizes));
+    }
+}
+
+impl PluginCounts for KubeletMetrics {
+    fn count(&self, socket: &str, state: &'static str, there: bool) {
+        match there {
+            true => self.plugins.with(&[socket, state]).set(1.0),
+            false => self.plugins.remove(&[socket, state]),
+        }
+    }
+}
+
+impl CsiObserver for KubeletMetrics {
+    fn called(&self, driver: &str, method: &'static str, code: &'static str, elapsed: Duration) {
+        self.csi_operations.with(&[driver, code, method, "false"]).observe(elapsed.as_secs_f64());
     }
 }
 

@@ -200,7 +200,7 @@ mod tests {
     use crate::node::FixedNode;
     use crate::objects::FixedObjects;
     use crate::resources::{CgroupNames, CgroupSettings, Driver};
-    use crate::volumes::{Layout, VolumeDeps};
+    use crate::volumes::{CsiDeps, Layout, VolumeDeps};
 
     fn setup(dir: &tempfile::TempDir) -> (Setup, Arc<RecordedEvents>) {
         let node: Arc<dyn NodeView> = Arc::new(FixedNode::default());
@@ -213,6 +213,8 @@ mod tests {
             node: node.clone(),
             clock: SystemClock::shared(),
             rng: Rng::seeded(1),
+            csi: CsiDeps::default(),
+            events: Arc::new(RecordedEvents::default()),
         });
         let names = CgroupNames::new(Driver::Cgroupfs, "/").unwrap();
         let settings = CgroupSettings::new(names, true, true, Duration::from_millis(100), -1);

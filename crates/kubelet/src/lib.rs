@@ -5,6 +5,7 @@
 
 mod certificates;
 mod config;
+mod extensions;
 mod host;
 mod run;
 mod server;
@@ -13,5 +14,5 @@ mod watchdog;
 pub use config::COMPONENT;
 pub use run::run;
 
-use kubelet_node::{events, host_rules, interfaces, node, oom_watch, resources};
+use kubelet_node::{csi, events, host_rules, interfaces, node, oom_watch, plugins, resources};
 use kubelet_pods::{dns, engine, eviction, metrics, objects, runtime, setup, volumes};

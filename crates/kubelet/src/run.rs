@@ -33,6 +33,7 @@ use crate::config::{self, Plan, gates};
 use crate::engine::{EngineDeps, PodEngine};
 use crate::events::{ApiEvents, LoggedEvents};
 use crate::eviction::{Evictor, Gauge, Measure};
+use crate::extensions::Extensions;
 use crate::host;
 use crate::interfaces::{Events, Level, NodeSide, NodeView};
 use crate::metrics::KubeletMetrics;
@@ -42,7 +43,7 @@ use crate::resources::container::ContainerLimits;
 use crate::resources::{Driver, PodGroups, Systemd, all_pods_limits};
 use crate::server::{Access, Api, Authorizer, Everyone, ReadOnly, ReviewAuthorizer, ReviewTokens, Secured, Stats};
 use crate::setup::Setup;
-use crate::volumes::{Layout, VolumeDeps, VolumeSet};
+use crate::volumes::{CsiDeps, Layout, VolumeDeps, VolumeSet};
 use crate::watchdog;
 
 /// How often the runtime is asked for its cgroup driver, and the pause in between.
@@ -148,16 +149,24 @@ impl Registries {
     }
 }
 
-/// What the engine tells the node's reporter.
-struct EngineHealth(PodEngine);
+/// What the engine, its volumes and the drivers of volumes tell the node's reporter.
+struct EngineHealth {
+    engine: PodEngine,
+    volumes: Arc<VolumeSet>,
+    csi: Arc<Extensions>,
+}
 
 impl RuntimeHealth for EngineHealth {
     fn ready_errors(&self) -> Vec<String> {
-        self.0.ready_errors()
+        self.engine.ready_errors().into_iter().chain(self.csi.not_ready()).collect()
     }
 
     fn runtime_status(&self) -> Option<StatusResponse> {
-        self.0.runtime_status()
+        self.engine.runtime_status()
+    }
+
+    fn volumes_in_use(&self) -> Option<Vec<String>> {
+        self.volumes.volumes_in_use()
     }
 }
 
@@ -172,6 +181,7 @@ struct Dependencies {
     state: Arc<NodeState>,
     engine: PodEngine,
     volumes: Arc<VolumeSet>,
+    extensions: Arc<Extensions>,
     gauge: Arc<dyn Gauge>,
     events: Arc<dyn Events>,
     facts: Facts,
@@ -207,8 +217,10 @@ impl Dependencies {
         let scope = Scope::fields(&format!("metadata.name={}", plan.node.name));
         let informer = informers.as_ref().map(|informers| informers.scoped::<Node>(&scope));
         let state = NodeState::new(&plan.node.name, client.clone(), informer);
+        let extensions = Arc::new(Extensions::new(&plan.node, client.as_ref(), &own_metrics));
+        let csi = extensions.csi(informers.as_ref(), &plan.node.name);
         let (side, volumes) =
-            node_side(plan, lifecycle, &facts, &groups, &state, &events, client.as_ref(), informers.as_ref());
+            node_side(plan, lifecycle, &facts, &groups, &state, &events, client.as_ref(), informers.as_ref(), csi);
         let images: Arc<dyn Images> = runtime.clone();
         let engine = PodEngine::new(EngineDeps {
             settings: plan.pods.clone(),
@@ -221,24 +233,9 @@ impl Dependencies {
             metrics: own_metrics,
             tasks: lifecycle.tasks().clone(),
         });
-        state.set_health(Arc::new(EngineHealth(engine.clone())));
-        let pods = engine.clone();
-        let gauge = Measure {
-            runtime: runtime.clone(),
-            images: images.clone(),
-            groups: groups.clone(),
-            proc: facts.proc().clone(),
-            layout: Layout::new(&plan.node.root_dir),
-            pod_logs_dir: plan.pods.pod_logs_dir.clone(),
-            pods_memory: plan.eviction.pods_are_limited.then(|| {
-                let (_, memory) = plan.node.reservations.enforced(&facts.capacity(&plan.node));
-                memory
-            }),
-            walk_period: plan.config.volume_stats_agg_period.to_std(),
-            clock: lifecycle.clock().clone(),
-            pods: Box::new(move || pods.active_pods()),
-            walked: Default::default(),
-        };
+        let (told, csi) = (volumes.clone(), extensions.clone());
+        state.set_health(Arc::new(EngineHealth { engine: engine.clone(), volumes: told, csi }));
+        let gauge = gauge(plan, lifecycle, &facts, &runtime, &groups, &engine);
         Ok(Self {
             metrics,
             clients,
@@ -249,7 +246,8 @@ impl Dependencies {
             state,
             engine,
             volumes,
-            gauge: Arc::new(gauge),
+            extensions,
+            gauge,
             events,
             facts,
         })
@@ -285,6 +283,7 @@ impl Dependencies {
         }
         self.engine.restore()?;
         self.engine.start();
+        self.extensions.start(&self.metrics.own, lifecycle);
         if plan.config.make_ip_tables_util_chains == Some(true) {
             tasks.spawn_cancellable("host-rules", crate::host_rules::keep(Arc::new(LinuxExec)));
         }
@@ -334,6 +333,34 @@ impl Dependencies {
     }
 }
 
+/// Who measures what the pods use.
+fn gauge(
+    plan: &Plan,
+    lifecycle: &Lifecycle,
+    facts: &Facts,
+    runtime: &Arc<CriClient>,
+    groups: &Arc<PodGroups>,
+    engine: &PodEngine,
+) -> Arc<dyn Gauge> {
+    let pods = engine.clone();
+    Arc::new(Measure {
+        runtime: runtime.clone(),
+        images: runtime.clone(),
+        groups: groups.clone(),
+        proc: facts.proc().clone(),
+        layout: Layout::new(&plan.node.root_dir),
+        pod_logs_dir: plan.pods.pod_logs_dir.clone(),
+        pods_memory: plan.eviction.pods_are_limited.then(|| {
+            let (_, memory) = plan.node.reservations.enforced(&facts.capacity(&plan.node));
+            memory
+        }),
+        walk_period: plan.config.volume_stats_agg_period.to_std(),
+        clock: lifecycle.clock().clone(),
+        pods: Box::new(move || pods.active_pods()),
+        walked: Default::default(),
+    })
+}
+
 #[expect(clippy::too_many_arguments, reason = "the dependencies are named here once and nowhere else")]
 fn node_side(
     plan: &Plan,
@@ -344,6 +371,7 @@ fn node_side(
     events: &Arc<dyn Events>,
     client: Option<&Client>,
     informers: Option<&Informers>,
+    csi: CsiDeps,
 ) -> (NodeSide, Arc<VolumeSet>) {
     let objects: Arc<dyn Objects> = match client {
         Some(client) => {
@@ -361,6 +389,8 @@ fn node_side(
         node: view.clone(),
         clock: lifecycle.clock().clone(),
         rng: lifecycle.rng().clone(),
+        csi,
+        events: events.clone(),
     });
     let setup = Setup {
         volumes: volumes.clone(),

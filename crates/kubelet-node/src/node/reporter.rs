@@ -85,7 +85,7 @@ impl Reporter {
             let period = self.settings.update_frequency.mul_f64(1.0 + 0.04 * self.rng.unit());
             tokio::select! {
                 () = tokio::time::sleep(if fast { FAST_PERIOD } else { period }) => {}
-                () = self.state.changed() => {}
+                () = self.state.status_to_show() => {}
             }
         }
     }
@@ -241,6 +241,7 @@ impl Reporter {
             info: self.facts.system_info(self.version().await.as_ref()),
             images: self.image_list().await,
             runtime: health.and_then(|health| health.runtime_status()),
+            volumes_in_use: health.and_then(|health| health.volumes_in_use()),
             health: Health {
                 pressures: self.state.pressures().into_iter().collect(),
                 errors: health.map(|health| health.ready_errors()).unwrap_or_default(),

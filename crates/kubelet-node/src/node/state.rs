@@ -19,13 +19,22 @@ use crate::interfaces::NodeView;
 /// How long a look at the node in the API may take.
 const FRESH_LIMIT: Duration = Duration::from_secs(5);
 
-/// What the pod engine says about the runtime.
+/// A change of the node in the API that was missed is found after this.
+const LOOK_PERIOD: Duration = Duration::from_secs(1);
+
+/// What the pod engine says about the runtime, and of the pods' volumes.
 pub trait RuntimeHealth: Send + Sync + 'static {
     /// Why pods cannot run, in the words of the `Ready` condition.
     fn ready_errors(&self) -> Vec<String>;
 
     /// The runtime's last status.
     fn runtime_status(&self) -> Option<StatusResponse>;
+
+    /// The volumes that a controller attached, or is to attach, and that the node may not lose; `None` while that is not
+    /// known.
+    fn volumes_in_use(&self) -> Option<Vec<String>> {
+        None
+    }
 }
 
 /// The node as this process sees it.
@@ -39,10 +48,17 @@ pub struct NodeState {
     health: OnceLock<Arc<dyn RuntimeHealth>>,
     /// Something changed that the status should show at once.
     changed: Notify,
+    /// The API has another node than before.
+    api_changed: Arc<Notify>,
 }
 
 impl NodeState {
     pub fn new(name: &str, client: Option<Client>, informer: Option<Informer<Node>>) -> Arc<Self> {
+        let api_changed = Arc::new(Notify::new());
+        if let Some(informer) = &informer {
+            let told = Arc::clone(&api_changed);
+            informer.subscribe(move |_| told.notify_waiters());
+        }
         Arc::new(Self {
             name: name.to_owned(),
             client,
@@ -51,6 +67,7 @@ impl NodeState {
             pressures: Mutex::default(),
             health: OnceLock::new(),
             changed: Notify::new(),
+            api_changed,
         })
     }
 
@@ -82,7 +99,7 @@ impl NodeState {
     }
 
     /// Waits until the status should be looked at out of turn.
-    pub(super) async fn changed(&self) {
+    pub(super) async fn status_to_show(&self) {
         self.changed.notified().await;
     }
 
@@ -118,5 +135,14 @@ impl NodeView for NodeState {
 
     fn shutting_down(&self) -> bool {
         false
+    }
+
+    fn status_changed(&self) {
+        self.changed.notify_one();
+    }
+
+    async fn changed(&self) {
+        // Whoever looked before this was called may have missed a change.
+        let _ = tokio::time::timeout(LOOK_PERIOD, self.api_changed.notified()).await;
     }
 }

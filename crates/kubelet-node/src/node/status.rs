@@ -28,6 +28,8 @@ pub(super) struct Observed {
     pub(super) info: NodeSystemInfo,
     pub(super) images: Vec<ContainerImage>,
     pub(super) runtime: Option<StatusResponse>,
+    /// `None` where that is not known yet, and what was told before holds.
+    pub(super) volumes_in_use: Option<Vec<String>>,
     pub(super) health: Health,
 }
 
@@ -91,6 +93,9 @@ pub(super) fn compute(node: &mut Node, settings: &NodeSettings, observed: &Obser
     status.daemon_endpoints.kubelet_endpoint.port = settings.port;
     status.images.clone_from(&observed.images);
     status.declared_features.clone_from(&settings.declared_features);
+    if let Some(volumes) = &observed.volumes_in_use {
+        status.volumes_in_use.clone_from(volumes);
+    }
     if let Some(runtime) = &observed.runtime {
         status.runtime_handlers = handlers(runtime);
         status.features = runtime
@@ -226,5 +231,16 @@ mod tests {
         assert!(!adopt(&mut node, &settings()), "once is enough");
         compute(&mut node, &settings(), &observed(), Time::default());
         assert!(node.status.capacity.contains_key("example.com/gpu"), "others' resources stay");
+    }
+
+    #[test]
+    fn volumes_in_use_are_told_once_they_are_known() {
+        let mut node = Node::default();
+        node.status.volumes_in_use = vec!["kubernetes.io/csi/d^old".into()];
+        for (known, expected) in [(None, "kubernetes.io/csi/d^old"), (Some(vec!["x".to_owned()]), "x")] {
+            let observed = Observed { volumes_in_use: known, ..observed() };
+            compute(&mut node, &settings(), &observed, Time::default());
+            assert_eq!(node.status.volumes_in_use, [expected]);
+        }
     }
 }

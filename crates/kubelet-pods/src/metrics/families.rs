@@ -44,6 +44,8 @@ const PULL_BUCKETS: &[f64] = &[
     1.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 180.0, 240.0, 300.0, 360.0, 480.0, 600.0, 900.0, 1200.0, 1800.0, 2700.0,
     3600.0,
 ];
+/// From a tenth of a second to ten minutes, for work on volumes.
+const STORAGE_BUCKETS: &[f64] = &[0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 25.0, 50.0, 120.0, 300.0, 600.0];
 /// From a minute to four years, for lives of certificates.
 const LIFE_BUCKETS: &[f64] =
     &[60.0, 3600.0, 14_400.0, 86_400.0, 604_800.0, 2_592_000.0, 7_776_000.0, 15_552_000.0, 31_104_000.0, 124_416_000.0];
@@ -198,6 +200,11 @@ families! {
             claim("kubelet_volume_stats_inodes_free", "The free inodes of a claim's file system.");
         claim_inodes_used: Gauges =
             claim("kubelet_volume_stats_inodes_used", "The used inodes of a claim's file system.");
+        plugins: Gauges = alpha("plugin_manager_total_plugins", "Plugins by what is wanted and what there is.")
+            .labels(&["socket_path", "state"]);
+        csi_operations: Histograms = alpha("csi_operations_seconds", "How long calls of drivers of volumes take.")
+            .labels(&["driver_name", "grpc_status_code", "method_name", "migrated"])
+            .buckets(STORAGE_BUCKETS);
         worker_duration: Histograms = alpha("kubelet_pod_worker_duration_seconds", "How long one sync of a pod takes.")
             .labels(&["operation_type"]);
         worker_start: Histograms =

@@ -39,12 +39,16 @@ impl VolumeSet {
                     continue;
                 };
                 asked.push(async move {
+                    let room = match self.driver_usage(&pod.metadata.uid, &volume.name).await {
+                        Some(of_driver) => of_driver?,
+                        None => self.room(mounted.path).await?,
+                    };
                     Some(ClaimRoom {
                         uid: pod.metadata.uid.clone(),
                         volume: volume.name.clone(),
                         namespace: pod.metadata.namespace.clone(),
                         claim: claim_name(pod, &volume.name, ephemeral, name),
-                        room: self.room(mounted.path).await?,
+                        room,
                     })
                 });
             }

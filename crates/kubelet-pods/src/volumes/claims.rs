@@ -1,27 +1,45 @@
-//! Persistent volume claims, resolved to what the node can mount by itself: directories of the machine.
+//! Persistent volume claims, resolved to what is behind them: directories of the machine, or volumes of drivers (CSI).
 //!
-//! Volumes of drivers (CSI) and network file systems are not served yet; pods that use them wait with an error that
-//! says so.
+//! Network file systems are not served yet; pods that use them wait with an error that says so.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use api_types::core_v1::{HostPathVolumeSource, Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use client::{Client, ClientError};
 use component_helpers::node_affinity;
 
+use super::csi::CsiVolume;
+use super::error::VolumeError;
 use super::host_path::{self, HostPathError};
 
 /// A claim that is ready to be used.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Resolved {
     /// The name of the persistent volume; it names the volume's directory.
     pub(super) volume: String,
-    /// Where on the machine it is.
-    pub(super) source: PathBuf,
-    /// Whether it is a local volume, which is bind-mounted and takes the pod's group.
-    pub(super) local: bool,
+    pub(super) backing: Backing,
     /// Groups that its annotation adds to the pod.
     pub(super) group: Option<i64>,
+}
+
+/// What is behind a claim.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Backing {
+    /// A place of the machine, used as it is.
+    HostPath(PathBuf),
+    /// A local volume, which is bind-mounted and takes the pod's group.
+    Local(PathBuf),
+    Csi(Box<CsiVolume>),
+}
+
+impl Resolved {
+    /// Where on the machine it is.
+    pub(super) fn path(&self) -> Result<&Path, VolumeError> {
+        match &self.backing {
+            Backing::HostPath(path) | Backing::Local(path) => Ok(path),
+            Backing::Csi(_) => Err(VolumeError::Unmatched),
+        }
+    }
 }
 
 /// Why it is not known what a claim stands for. All of it may change, and is looked at again at every sync.
@@ -38,6 +56,11 @@ pub(super) enum ClaimError {
     },
     #[error("MountVolume.NodeAffinity check failed for volume {volume:?} : no matching NodeSelectorTerms")]
     OtherNode { volume: String },
+    #[error("block volumes are not supported by this kubelet: persistent volume {volume:?}")]
+    Block { volume: String },
+    /// What the cluster knows of the driver has not been read.
+    #[error(transparent)]
+    Facts(#[from] super::csi::Unsynced),
     #[error("the kind of persistent volume {volume:?} is not supported by this kubelet")]
     Unsupported { volume: String },
     /// The path on the host is not what the volume says it is.
@@ -99,7 +122,7 @@ pub(super) async fn resolve(
         .await
         .map_err(|source| wrapped(NotReady::VolumeUnread { volume: name.clone(), source }))?;
     check_bound(&volume, &claim).map_err(wrapped)?;
-    place(&volume, node)
+    place(&volume, &claim, node)
 }
 
 fn check_claim(claim: &PersistentVolumeClaim) -> Result<(), NotReady> {
@@ -128,7 +151,11 @@ fn check_bound(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> Resu
     Ok(())
 }
 
-fn place(volume: &PersistentVolume, node: Option<&Node>) -> Result<Resolved, ClaimError> {
+fn place(
+    volume: &PersistentVolume,
+    claim: &PersistentVolumeClaim,
+    node: Option<&Node>,
+) -> Result<Resolved, ClaimError> {
     let name = &volume.metadata.name;
     let required = volume.spec.node_affinity.as_ref().and_then(|affinity| affinity.required.as_ref());
     if let (Some(selector), Some(node)) = (required, node)
@@ -140,12 +167,17 @@ fn place(volume: &PersistentVolume, node: Option<&Node>) -> Result<Resolved, Cla
     let group = volume.metadata.annotations.get("pv.beta.kubernetes.io/gid").and_then(|gid| gid.parse().ok());
     if let Some(host) = &source.host_path {
         host_path::check(&HostPathVolumeSource { path: host.path.clone(), type_: host.type_.clone() })?;
-        return Ok(Resolved { volume: name.clone(), source: host.path.clone().into(), local: false, group });
+        return Ok(Resolved { volume: name.clone(), backing: Backing::HostPath(host.path.clone().into()), group });
     }
     if let Some(local) = &source.local {
-        return Ok(Resolved { volume: name.clone(), source: local.path.clone().into(), local: true, group });
+        return Ok(Resolved { volume: name.clone(), backing: Backing::Local(local.path.clone().into()), group });
     }
-    Err(ClaimError::Unsupported { volume: name.clone() })
+    let Some(csi) = &source.csi else { return Err(ClaimError::Unsupported { volume: name.clone() }) };
+    if volume.spec.volume_mode.as_deref() == Some("Block") {
+        return Err(ClaimError::Block { volume: name.clone() });
+    }
+    let backing = Backing::Csi(Box::new(CsiVolume::of_claim(csi, volume, claim)));
+    Ok(Resolved { volume: name.clone(), backing, group })
 }
 
 #[cfg(test)]

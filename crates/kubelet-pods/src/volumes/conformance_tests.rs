@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use sys::mounts::{FakeMounts, LinuxMounts};
 
 use super::*;
+use crate::events::RecordedEvents;
 use crate::node::FixedNode;
 use crate::objects::FixedObjects;
 use crate::volumes::{MountRequest, mounts_of};
@@ -44,6 +45,8 @@ fn set_with(dir: &tempfile::TempDir, mounts: Arc<dyn Mounts>, objects: FixedObje
         node: Arc::new(FixedNode { node: Some(Arc::new(node)) }),
         clock: SystemClock::shared(),
         rng: Rng::seeded(SEEDS.fetch_add(1, std::sync::atomic::Ordering::Relaxed)),
+        csi: CsiDeps::default(),
+        events: Arc::new(RecordedEvents::default()),
     })
 }
 

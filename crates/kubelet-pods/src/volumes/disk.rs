@@ -9,7 +9,6 @@ use api_types::core_v1::{EmptyDirVolumeSource, Pod, Volume};
 use base::{SharedClock, SharedRng};
 use sys::mounts::{Depth, Mount, Mounts, Restrictions, Unmount};
 
-use super::claims::Resolved;
 use super::empty_dir::{self, in_memory, make_directory, mount_once};
 use super::error::VolumeError;
 use super::file_error::FileError;
@@ -65,9 +64,9 @@ impl Disk {
     }
 
     /// What all pods that share a local volume need: that it is there.
-    pub(super) fn check_local(resolved: &Resolved) -> Result<(), VolumeError> {
-        let meta = std::fs::metadata(&resolved.source)
-            .map_err(|source| VolumeError::NoLocalPath { path: resolved.source.clone(), source })?;
+    pub(super) fn check_local(place: &Path) -> Result<(), VolumeError> {
+        let missing = |source| VolumeError::NoLocalPath { path: place.to_owned(), source };
+        let meta = std::fs::metadata(place).map_err(missing)?;
         if !meta.is_dir() {
             return Err(VolumeError::NoDirectory);
         }
@@ -75,26 +74,44 @@ impl Disk {
     }
 
     /// A local volume in a pod's directory.
-    pub(super) fn claimed(&self, pod: &Pod, resolved: &Resolved, read_only: bool) -> Result<PathBuf, VolumeError> {
+    pub(super) fn claimed(
+        &self,
+        pod: &Pod,
+        name: &str,
+        source: &Path,
+        read_only: bool,
+    ) -> Result<PathBuf, VolumeError> {
         let uid = &pod.metadata.uid;
-        let path = self.layout.volume(uid, Plugin::Local, &resolved.volume);
-        let mark = self.layout.given_mark(uid, &resolved.volume);
+        let path = self.layout.volume(uid, Plugin::Local, name);
+        let mark = self.layout.given_mark(uid, Plugin::Local, name);
         make_directory(&path, 0o750)?;
         if !self.mounts.is_mount_point(&path)? {
             // Left by a machine that was started anew since.
             let _ = std::fs::remove_file(&mark);
-            let mut mount = Mount::bind(&resolved.source, &path, Depth::One);
+            let mut mount = Mount::bind(source, &path, Depth::One);
             mount.read_only = read_only;
             self.mounts.mount(&mount)?;
         }
-        if let (Some(group), false, false) = (fs_group(pod), read_only, mark.exists()) {
-            let policy = pod.spec.security_context.as_ref().and_then(|c| c.fs_group_change_policy.as_deref());
-            let when = if policy == Some("OnRootMismatch") { When::RootMismatch } else { When::Always };
-            give(&path, group, Access::ReadWrite, when)?;
-            // Once for each mount: what containers make of it afterwards is theirs.
-            make_mark(&mark)?;
-        }
+        self.give_once(pod, Plugin::Local, name, &path, read_only)?;
         Ok(path)
+    }
+
+    /// Gives a volume in place to the pod's group, as the pod says when. Once for each mount: what containers make of it
+    /// afterwards is theirs.
+    pub(super) fn give_once(
+        &self,
+        pod: &Pod,
+        plugin: Plugin,
+        name: &str,
+        path: &Path,
+        read_only: bool,
+    ) -> Result<(), VolumeError> {
+        let mark = self.layout.given_mark(&pod.metadata.uid, plugin, name);
+        let (Some(group), false, false) = (fs_group(pod), read_only, mark.exists()) else { return Ok(()) };
+        let policy = pod.spec.security_context.as_ref().and_then(|c| c.fs_group_change_policy.as_deref());
+        let when = if policy == Some("OnRootMismatch") { When::RootMismatch } else { When::Always };
+        give(path, group, Access::ReadWrite, when)?;
+        make_mark(&mark)
     }
 
     /// Files in a directory, or in memory for what may be secret.
@@ -147,7 +164,7 @@ impl Disk {
         if path.exists() {
             self.unmount_all(&path)?;
         }
-        let marks = [layout.ready_mark(uid, name), layout.given_mark(uid, name)];
+        let marks = [layout.ready_mark(uid, name), layout.given_mark(uid, plugin, name)];
         for tree in [path.as_path()].into_iter().chain(marks.iter().filter_map(|mark| mark.parent())) {
             sys::fs::remove_tree(tree).map_err(FileError::of("remove", tree))?;
         }
@@ -260,7 +277,6 @@ mod tests {
         let mut pod = Pod::default();
         pod.metadata.uid = "u".into();
         pod.spec.security_context = Some(PodSecurityContext { fs_group: Some(group), ..Default::default() });
-        let resolved = Resolved { volume: "pv".into(), source: dir.path().to_owned(), local: true, group: None };
         let file = disk.layout.volume("u", Plugin::Local, "pv").join("file");
         make_directory(file.parent().unwrap(), 0o750).unwrap();
         let mut given = Vec::new();
@@ -271,11 +287,11 @@ mod tests {
             }
             std::fs::write(&file, "x").unwrap();
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
-            disk.claimed(&pod, &resolved, event == "read only").unwrap();
+            disk.claimed(&pod, "pv", dir.path(), event == "read only").unwrap();
             given.push(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777 == 0o660);
         }
         assert_eq!(given, [true, false, false, true]);
         disk.tear_down("u").unwrap();
-        assert!(!disk.layout.given_mark("u", "pv").exists());
+        assert!(!disk.layout.given_mark("u", Plugin::Local, "pv").exists());
     }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use sys::mounts::MountError;
 
+use super::csi::CsiError;
 use super::file_error::FileError;
 use super::host_path::HostPathError;
 use super::payload::PayloadError;
@@ -37,6 +38,8 @@ pub(super) enum VolumeError {
     SubPath(#[from] SubPathError),
     #[error(transparent)]
     Call(#[from] CallError),
+    #[error(transparent)]
+    Csi(Box<CsiError>),
     #[error("path {path:?} does not exist: {source}")]
     NoLocalPath { path: PathBuf, source: io::Error },
     #[error("only directory and block device are supported")]
@@ -54,6 +57,12 @@ pub(super) enum VolumeError {
     NoClaim,
     #[error("nobody found out what the volume is made from")]
     Unprocessed,
+}
+
+impl From<CsiError> for VolumeError {
+    fn from(error: CsiError) -> Self {
+        Self::Csi(Box::new(error))
+    }
 }
 
 impl From<VolumeError> for SideError {

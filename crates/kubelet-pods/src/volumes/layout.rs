@@ -18,19 +18,22 @@ pub enum Plugin {
     DownwardApi,
     Projected,
     Local,
+    /// Of a driver.
+    Csi,
     /// Without a directory of its own.
     HostPath,
 }
 
 impl Plugin {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::EmptyDir,
         Self::ConfigMap,
         Self::Secret,
         Self::DownwardApi,
         Self::Projected,
         Self::Local,
+        Self::Csi,
         Self::HostPath,
     ];
 
@@ -48,6 +51,7 @@ impl Plugin {
             Self::DownwardApi => "kubernetes.io~downward-api",
             Self::Projected => "kubernetes.io~projected",
             Self::Local => "kubernetes.io~local-volume",
+            Self::Csi => "kubernetes.io~csi",
             Self::HostPath => "kubernetes.io~host-path",
         }
     }
@@ -88,8 +92,18 @@ impl Layout {
     }
 
     /// The mark that a mounted volume was given to the pod's group.
-    pub fn given_mark(&self, uid: &str, name: &str) -> PathBuf {
-        self.plugins(uid).join(Plugin::Local.directory()).join(safe(name)).join("given")
+    pub fn given_mark(&self, uid: &str, plugin: Plugin, name: &str) -> PathBuf {
+        self.plugins(uid).join(plugin.directory()).join(safe(name)).join("given")
+    }
+
+    /// What drivers' volumes have in common.
+    pub fn csi_root(&self) -> PathBuf {
+        self.root.join("plugins/kubernetes.io/csi")
+    }
+
+    /// What pods share of a driver's volume.
+    pub fn csi_device(&self, driver: &str, handle: &str) -> PathBuf {
+        self.csi_root().join(safe(driver)).join(kubelet_node::csi::hash(&[handle]))
     }
 
     pub fn sub_paths(&self, uid: &str) -> PathBuf {
@@ -131,6 +145,11 @@ mod tests {
             (layout.volume("u1", Plugin::Secret, "s"), "/var/lib/kubelet/pods/u1/volumes/kubernetes.io~secret/s"),
             (layout.ready_mark("u1", "d"), "/var/lib/kubelet/pods/u1/plugins/kubernetes.io~empty-dir/d/ready"),
             (layout.sub_path("u1", "v", "c", 2), "/var/lib/kubelet/pods/u1/volume-subpaths/v/c/2"),
+            (
+                layout.csi_device("d.example.com", "abc"),
+                "/var/lib/kubelet/plugins/kubernetes.io/csi/d.example.com/\
+                 ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+            ),
             (layout.pod("../../etc"), "/var/lib/kubelet/pods/..~..~etc"),
             (layout.pod(".."), "/var/lib/kubelet/pods/_"),
         ];

@@ -2,11 +2,12 @@
 //!
 //! [`world`] holds what pods want and what there is, [`reconcile`] the next steps from one to the other, [`plugin`] what a
 //! kind of volume can do; [`set`] has the steps taken. Everything is idempotent and found again on disk, so that a kubelet
-//! that was restarted goes on where the last one stopped. Why it is so: `docs/adr/0015-volumes.md`. Not here: volumes of
-//! drivers (CSI) and network file systems.
+//! that was restarted goes on where the last one stopped. Why it is so: `docs/adr/0015-volumes.md`. Volumes of drivers are
+//! in [`csi`]. Not here: network file systems, and volumes as block devices.
 
 mod claim_stats;
 mod claims;
+mod csi;
 mod disk;
 mod empty_dir;
 mod error;
@@ -27,6 +28,7 @@ mod world;
 mod writer;
 
 pub use claim_stats::ClaimRoom;
+pub use csi::CsiDeps;
 pub use layout::{Layout, Plugin};
 pub use mount_list::{MountRequest, mounts_of};
 pub use set::{VolumeDeps, VolumeSet};

@@ -4,9 +4,10 @@ use api_types::core_v1::{Pod, Volume};
 use async_trait::async_trait;
 
 use super::claims::Resolved;
+use super::csi::CsiVolume;
 use super::error::VolumeError;
 use super::layout::Plugin;
-use super::world::{MountedVolume, Steps, VolumeName};
+use super::world::{Identity, MountedVolume, Steps, VolumeName};
 
 /// A volume as its pod and its claim describe it.
 #[derive(Debug, Clone)]
@@ -15,6 +16,8 @@ pub(super) struct VolumeSpec {
     pub(super) volume: Volume,
     /// What its claim was resolved to.
     pub(super) claim: Option<Resolved>,
+    /// What a driver is told of it, where it is a driver's.
+    pub(super) csi: Option<Box<CsiVolume>>,
     /// Whether containers may never write to it.
     pub(super) read_only: bool,
 }
@@ -33,6 +36,23 @@ pub(super) trait VolumePlugin: Send + Sync + 'static {
     /// Which steps there are.
     fn steps(&self) -> Steps {
         Steps::default()
+    }
+
+    /// Which volume it is, where that does not follow from its directory.
+    fn identify(&self, uid: &str, spec: &VolumeSpec) -> Option<Identity> {
+        let _ = (uid, spec);
+        None
+    }
+
+    /// The same of a directory that an earlier kubelet left.
+    async fn recover(&self, uid: &str, directory: &str) -> Option<Identity> {
+        let _ = (uid, directory);
+        None
+    }
+
+    /// What pods share, as an earlier kubelet left it, also where no pod has it any more.
+    async fn recover_devices(&self) -> Vec<Identity> {
+        Vec::new()
     }
 
     /// Waits until the volume is attached to the node.
@@ -61,6 +81,12 @@ pub(super) trait VolumePlugin: Send + Sync + 'static {
 
     /// Brings the volume into place for a pod (publishes it), or its content up to date.
     async fn set_up(&self, pod: &Pod, spec: &VolumeSpec) -> Result<MountedVolume, VolumeError>;
+
+    /// Grows what is on a volume in place, where the volume itself has grown.
+    async fn grow(&self, pod: &Pod, spec: &VolumeSpec, mounted: &MountedVolume) -> Result<(), VolumeError> {
+        let _ = (pod, spec, mounted);
+        Ok(())
+    }
 
     /// Takes it away from a pod; the directory is known also where nothing else is.
     async fn tear_down(&self, uid: &str, directory: &str) -> Result<(), VolumeError>;

@@ -3,17 +3,20 @@
 
 use std::path::Path;
 
-use api_types::core_v1::Volume;
-use base::{Rng, SystemClock};
+use api_types::core_v1::{CSIPersistentVolumeSource, PersistentVolume, PersistentVolumeClaim, Volume};
+use api_types::storage_v1::CSIDriver;
+use base::{CancellationToken, Rng, SystemClock, TaskGroup};
+use node_api::csi::fake::FakeDriver;
 use serde_json::{Value, json};
 use sys::mounts::FakeMounts;
 
 use super::*;
+use crate::events::RecordedEvents;
 use crate::node::FixedNode;
 use crate::objects::FixedObjects;
 use crate::volumes::Layout;
-use crate::volumes::claims::Resolved;
-use crate::volumes::world::VolumeName;
+use crate::volumes::claims::{Backing, Resolved};
+use crate::volumes::csi::{CsiVolume, Facts};
 
 struct Bench {
     dir: tempfile::TempDir,
@@ -34,7 +37,20 @@ fn bench() -> Bench {
         clock: SystemClock::shared(),
         rng: Rng::seeded(1),
     });
-    let tools = Arc::new(Tools { disk, calls: FileCalls::default(), objects: Arc::new(objects), tokens: None });
+    let csi = CsiDeps::default();
+    let socket = dir.path().join("csi.sock");
+    let served = FakeDriver::default().serve(&socket, CancellationToken::new()).unwrap();
+    TaskGroup::new("driver").spawn_cancellable("driver", async move { drop(served.await) });
+    csi.drivers.put_for_test(DRIVER, &socket);
+    let tools = Arc::new(Tools {
+        disk,
+        calls: FileCalls::default(),
+        objects: Arc::new(objects),
+        tokens: None,
+        client: None,
+        csi,
+        events: Arc::new(RecordedEvents::default()),
+    });
     Bench { plugins: Plugins::new(&tools), dir, mounts, tools }
 }
 
@@ -47,7 +63,7 @@ fn volume(plugin: Plugin, root: &Path) -> (Value, bool) {
         Plugin::Secret => (json!({"secret": {"secretName": "o"}}), true),
         Plugin::DownwardApi => (json!({"downwardAPI": downward}), true),
         Plugin::Projected => (json!({"projected": {"sources": [{"secret": {"name": "o"}}]}}), true),
-        Plugin::Local => (json!({"persistentVolumeClaim": {"claimName": "c"}}), true),
+        Plugin::Local | Plugin::Csi => (json!({"persistentVolumeClaim": {"claimName": "c"}}), true),
         Plugin::HostPath => (json!({"hostPath": {"path": root, "type": "Directory"}}), false),
     }
 }
@@ -60,13 +76,25 @@ fn spec(plugin: Plugin, root: &Path) -> VolumeSpec {
         let pod: Pod = api_machinery::object::from_json(text.as_bytes()).unwrap().0;
         pod.spec.volumes[0].clone()
     };
-    let claim = (plugin == Plugin::Local).then(|| Resolved {
-        volume: "pv".into(),
-        source: root.to_owned(),
-        local: true,
-        group: Some(7),
-    });
-    VolumeSpec { plugin, volume, claim, read_only: false }
+    let backing = match plugin {
+        Plugin::Local => Some(Backing::Local(root.to_owned())),
+        Plugin::Csi => Some(Backing::Csi(Box::new(of_driver()))),
+        _ => None,
+    };
+    let csi = (plugin == Plugin::Csi).then(|| Box::new(of_driver()));
+    let claim = backing.map(|backing| Resolved { volume: "pv".into(), backing, group: Some(7) });
+    VolumeSpec { plugin, volume, claim, csi, read_only: false }
+}
+
+const DRIVER: &str = "csi.example.com";
+
+/// A driver's volume that needs no attachment.
+fn of_driver() -> CsiVolume {
+    let source = CSIPersistentVolumeSource { driver: DRIVER.into(), volume_handle: "h".into(), ..Default::default() };
+    let mut driver = CSIDriver::default();
+    driver.spec.attach_required = Some(false);
+    let volume = CsiVolume::of_claim(&source, &PersistentVolume::default(), &PersistentVolumeClaim::default());
+    volume.with(Facts::of(Some(&driver)))
 }
 
 fn pod(uid: &str) -> Pod {
@@ -126,9 +154,8 @@ async fn what_is_torn_down_is_gone_and_the_other_pods_is_not() {
             assert_eq!((left, kept), (!volume(plugin, bench.dir.path()).1, true), "{plugin:?}");
             assert_eq!((own_mounts("u1"), own_mounts("u2")), (0, before), "{plugin:?}");
         }
-        let steps = own.steps();
         own.tear_down("u2", spec.directory()).await.unwrap();
-        let name = VolumeName::new(plugin, steps, "u2", spec.directory());
+        let name = bench.plugins.identify("u2", &spec).name;
         for _ in 0..2 {
             own.unmount_device(&name).await.unwrap();
             own.detach(&name).await.unwrap();
@@ -148,6 +175,10 @@ async fn what_an_earlier_kubelet_left_is_found() {
         let expected = volume(plugin, bench.dir.path()).1;
         let wanted = expected.then(|| ("u1".to_owned(), plugin, spec.directory().to_owned()));
         assert_eq!(found, wanted.into_iter().collect::<Vec<_>>());
+        for (uid, plugin, directory) in found {
+            let named = bench.plugins.identify("u1", &spec).name;
+            assert_eq!(bench.plugins.recover(plugin, &uid, &directory).await.name, named, "{plugin:?}");
+        }
         own.tear_down("u1", spec.directory()).await.unwrap();
         assert!(bench.tools.disk.reconstruct().is_empty(), "{plugin:?}");
     }

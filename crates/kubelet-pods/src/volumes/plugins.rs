@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use api_types::core_v1::Pod;
 use async_trait::async_trait;
+use client::Client;
 
+use super::csi::{Csi, CsiDeps};
 use super::disk::Disk;
 use super::error::VolumeError;
 use super::host_path;
@@ -13,10 +15,11 @@ use super::payload::Maker;
 use super::plugin::{VolumePlugin, VolumeSpec};
 use super::spec::{Kind, kind_of};
 use super::tokens::Tokens;
-use super::world::{MountedVolume, Steps};
+use super::world::{Identity, MountedVolume, Steps, VolumeName};
 use super::writer::Payload;
 use crate::env::fields::Surroundings;
 use crate::file_calls::FileCalls;
+use crate::interfaces::Events;
 use crate::objects::Objects;
 
 /// What plugins work with.
@@ -26,6 +29,10 @@ pub(super) struct Tools {
     pub(super) objects: Arc<dyn Objects>,
     /// None without an API server.
     pub(super) tokens: Option<Tokens>,
+    /// None without an API server.
+    pub(super) client: Option<Client>,
+    pub(super) csi: CsiDeps,
+    pub(super) events: Arc<dyn Events>,
 }
 
 impl Tools {
@@ -39,7 +46,8 @@ impl Tools {
         self.calls.run(uid, move || call(&disk)).await?
     }
 
-    async fn remove(&self, plugin: Plugin, uid: &str, directory: &str) -> Result<(), VolumeError> {
+    /// Removes the directory of a pod's volume, with what is mounted there.
+    pub(super) async fn remove(&self, plugin: Plugin, uid: &str, directory: &str) -> Result<(), VolumeError> {
         let (owned, directory) = (uid.to_owned(), directory.to_owned());
         self.on_disk(uid, move |disk| disk.tear_down_volume(&owned, plugin, &directory)).await
     }
@@ -55,6 +63,7 @@ impl Plugins {
             (Plugin::EmptyDir, Box::new(EmptyDir(Arc::clone(tools)))),
             (Plugin::HostPath, Box::new(HostPath(Arc::clone(tools)))),
             (Plugin::Local, Box::new(Local(Arc::clone(tools)))),
+            (Plugin::Csi, Box::new(Csi(Arc::clone(tools)))),
             (Plugin::ConfigMap, files(Plugin::ConfigMap)),
             (Plugin::Secret, files(Plugin::Secret)),
             (Plugin::DownwardApi, files(Plugin::DownwardApi)),
@@ -67,8 +76,33 @@ impl Plugins {
         found.ok_or(VolumeError::Unmatched)
     }
 
-    pub(super) fn steps(&self, plugin: Plugin) -> Steps {
-        self.of(plugin).map(VolumePlugin::steps).unwrap_or_default()
+    /// Which volume a pod wants.
+    pub(super) fn identify(&self, uid: &str, spec: &VolumeSpec) -> Identity {
+        let own = self.of(spec.plugin).ok().and_then(|own| own.identify(uid, spec));
+        own.unwrap_or_else(|| self.by_directory(spec.plugin, uid, spec.directory()))
+    }
+
+    /// Which volume an earlier kubelet left in a directory.
+    pub(super) async fn recover(&self, plugin: Plugin, uid: &str, directory: &str) -> Identity {
+        let own = match self.of(plugin) {
+            Ok(own) => own.recover(uid, directory).await,
+            Err(_) => None,
+        };
+        own.unwrap_or_else(|| self.by_directory(plugin, uid, directory))
+    }
+
+    /// What earlier kubelets left that pods share.
+    pub(super) async fn recover_devices(&self) -> Vec<Identity> {
+        let mut all = Vec::new();
+        for (_, plugin) in &self.0 {
+            all.extend(plugin.recover_devices().await);
+        }
+        all
+    }
+
+    fn by_directory(&self, plugin: Plugin, uid: &str, directory: &str) -> Identity {
+        let steps = self.of(plugin).map(VolumePlugin::steps).unwrap_or_default();
+        Identity { name: VolumeName::new(plugin, steps, uid, directory), steps }
     }
 }
 
@@ -100,7 +134,7 @@ struct HostPath(Arc<Tools>);
 impl VolumePlugin for HostPath {
     async fn set_up(&self, pod: &Pod, spec: &VolumeSpec) -> Result<MountedVolume, VolumeError> {
         if let Some(claim) = &spec.claim {
-            let (path, group) = (claim.source.clone(), claim.group);
+            let (path, group) = (claim.path()?.to_owned(), claim.group);
             return Ok(MountedVolume { path, read_only: spec.read_only, managed: false, group });
         }
         let spec = spec.clone();
@@ -136,15 +170,16 @@ impl VolumePlugin for Local {
     async fn mount_device(&self, spec: &VolumeSpec) -> Result<(), VolumeError> {
         let claim = Self::claim(spec)?;
         // By the volume, not by the pod: it may be another pod's turn that hangs.
-        let turn = claim.source.display().to_string();
-        self.0.on_disk(&turn, move |_| Disk::check_local(&claim)).await
+        let source = claim.path()?.to_owned();
+        let turn = source.display().to_string();
+        self.0.on_disk(&turn, move |_| Disk::check_local(&source)).await
     }
 
     async fn set_up(&self, pod: &Pod, spec: &VolumeSpec) -> Result<MountedVolume, VolumeError> {
         let (claim, pod, read_only) = (Self::claim(spec)?, pod.clone(), spec.read_only);
         let uid = pod.metadata.uid.clone();
         let call = move |disk: &Disk| {
-            let path = disk.claimed(&pod, &claim, read_only)?;
+            let path = disk.claimed(&pod, &claim.volume, claim.path()?, read_only)?;
             Ok(MountedVolume { path, read_only, managed: true, group: claim.group })
         };
         self.0.on_disk(&uid, call).await

@@ -15,7 +15,8 @@ use parking_lot::Mutex;
 use sys::mounts::Mounts;
 use tokio::sync::OnceCell;
 
-use super::claims::{self, ClaimError, Resolved};
+use super::claims::{self, Backing, ClaimError, Resolved};
+use super::csi::{Csi, CsiDeps, CsiVolume};
 use super::disk::Disk;
 use super::error::VolumeError;
 use super::layout::{Layout, Plugin};
@@ -24,9 +25,10 @@ use super::plugins::{Plugins, Tools};
 use super::reconcile::{Operation, Step, plan};
 use super::spec::{Kind, kind_of, used};
 use super::tokens::Tokens;
-use super::world::{ActualStateOfWorld, DesiredStateOfWorld, DesiredVolume, Done, MountedVolume, VolumeName};
+use super::world::{ActualStateOfWorld, DesiredStateOfWorld, DesiredVolume, Done, Identity, MountedVolume, VolumeName};
 use crate::file_calls::{FileCalls, Turns};
-use crate::interfaces::{MountError, NodeView, SideError, Volumes};
+use crate::interfaces::{Events, MountError, NodeView, SideError, Volumes};
+use crate::node::FileSystem;
 use crate::objects::Objects;
 use crate::runtime::back_off::KeyedBackOff;
 
@@ -47,13 +49,14 @@ pub struct VolumeDeps {
     pub node: Arc<dyn NodeView>,
     pub clock: SharedClock,
     pub rng: SharedRng,
+    pub csi: CsiDeps,
+    pub events: Arc<dyn Events>,
 }
 
 /// The volumes of the pods of a node.
 pub struct VolumeSet {
     tools: Arc<Tools>,
     plugins: Plugins,
-    client: Option<Client>,
     worlds: Mutex<Worlds>,
     /// Whether what an earlier kubelet left has been looked for.
     reconstructed: OnceCell<()>,
@@ -84,20 +87,22 @@ struct Processed {
 /// The step at which a volume failed, and why.
 #[derive(Clone)]
 struct Failure {
+    /// The volume as events name it: a claim's by its persistent volume.
+    volume: String,
     step: Step,
     error: SideError,
 }
 
 impl VolumeSet {
     pub fn new(deps: VolumeDeps) -> Arc<Self> {
-        let VolumeDeps { layout, mounts, objects, client, node, clock, rng } = deps;
+        let VolumeDeps { layout, mounts, objects, client, node, clock, rng, csi, events } = deps;
         let tokens = client.as_ref().map(Tokens::new);
         let disk = Arc::new(Disk { layout, mounts, node, clock, rng });
-        let tools = Arc::new(Tools { disk, calls: FileCalls::default(), objects, tokens });
+        let calls = FileCalls::default();
+        let tools = Arc::new(Tools { disk, calls, objects, tokens, client, csi, events });
         Arc::new(Self {
             plugins: Plugins::new(&tools),
             tools,
-            client,
             worlds: Mutex::default(),
             reconstructed: OnceCell::new(),
             turns: Turns::default(),
@@ -129,12 +134,16 @@ impl VolumeSet {
     async fn reconstruct(&self) {
         let found = || async {
             let found = self.tools.on_disk(ALL_PODS, |disk| Ok(disk.reconstruct())).await.unwrap_or_default();
-            let mut worlds = self.worlds.lock();
+            let devices = self.plugins.recover_devices().await;
+            let mut volumes = Vec::new();
             for (uid, plugin, directory) in found {
-                let steps = self.plugins.steps(plugin);
-                let name = VolumeName::new(plugin, steps, &uid, &directory);
-                worlds.actual.reconstruct(name, steps, uid, directory);
+                volumes.push((self.plugins.recover(plugin, &uid, &directory).await, uid, directory));
             }
+            let actual = &mut self.worlds.lock().actual;
+            for device in devices {
+                actual.reconstruct_device(device);
+            }
+            volumes.into_iter().for_each(|(found, uid, directory)| actual.reconstruct(found, uid, directory));
         };
         self.reconstructed.get_or_init(found).await;
     }
@@ -152,12 +161,13 @@ impl VolumeSet {
                 }
                 Err(Unusable::Unsupported(text)) => {
                     let error = SideError::new(text);
-                    out.failed.insert(volume.name.clone(), Failure { step: Step::SetUp, error });
+                    out.failed
+                        .insert(volume.name.clone(), Failure { volume: volume.name.clone(), step: Step::SetUp, error });
                     continue;
                 }
             };
-            let (steps, directory) = (self.plugins.steps(spec.plugin), spec.directory().to_owned());
-            let name = VolumeName::new(spec.plugin, steps, &pod.metadata.uid, &directory);
+            let directory = spec.directory().to_owned();
+            let Identity { name, steps } = self.plugins.identify(&pod.metadata.uid, &spec);
             out.specs.insert(name.clone(), spec);
             out.desired.insert(volume.name.clone(), DesiredVolume { name, steps, directory });
         }
@@ -167,12 +177,25 @@ impl VolumeSet {
     /// What a volume is made from; `None` for what only the runtime mounts.
     async fn spec(&self, pod: &Pod, volume: &Volume) -> Result<Option<VolumeSpec>, Unusable> {
         let kind = kind_of(volume);
+        let mut csi = None;
         let (plugin, claim) = match kind {
             Kind::Image => return Ok(None),
             Kind::Unsupported(text) => return Err(Unusable::Unsupported(text)),
             Kind::Claim { name, ephemeral, .. } => {
                 let claim = self.claim(pod, volume, name, ephemeral).await?;
-                (if claim.local { Plugin::Local } else { Plugin::HostPath }, Some(claim))
+                let plugin = match &claim.backing {
+                    Backing::HostPath(_) => Plugin::HostPath,
+                    Backing::Local(_) => Plugin::Local,
+                    Backing::Csi(volume) => {
+                        csi = Some(self.with_facts(CsiVolume::clone(volume)).await?);
+                        Plugin::Csi
+                    }
+                };
+                (plugin, Some(claim))
+            }
+            Kind::Csi(source) => {
+                csi = Some(self.with_facts(CsiVolume::inline(pod, &volume.name, source)).await?);
+                (Plugin::Csi, None)
             }
             Kind::EmptyDir(_) => (Plugin::EmptyDir, None),
             Kind::HostPath(_) => (Plugin::HostPath, None),
@@ -181,11 +204,17 @@ impl VolumeSet {
             Kind::Downward(_) => (Plugin::DownwardApi, None),
             Kind::Projected(_) => (Plugin::Projected, None),
         };
-        Ok(Some(VolumeSpec { plugin, volume: volume.clone(), claim, read_only: kind.is_read_only() }))
+        Ok(Some(VolumeSpec { plugin, volume: volume.clone(), claim, csi, read_only: kind.is_read_only() }))
+    }
+
+    /// A driver's volume with what the cluster knows of the driver.
+    async fn with_facts(&self, volume: CsiVolume) -> Result<Box<CsiVolume>, ClaimError> {
+        let facts = self.tools.csi.facts(volume.driver()).await?;
+        Ok(Box::new(volume.with(facts)))
     }
 
     async fn claim(&self, pod: &Pod, volume: &Volume, name: &str, ephemeral: bool) -> Result<Resolved, ClaimError> {
-        let client = self.client.as_ref().ok_or(ClaimError::NoClient)?;
+        let client = self.tools.client.as_ref().ok_or(ClaimError::NoClient)?;
         let name = claims::claim_name(pod, &volume.name, ephemeral, name);
         let node = self.tools.disk.node.node();
         claims::resolve(client, pod, &name, ephemeral, node.as_deref()).await
@@ -290,6 +319,52 @@ impl VolumeSet {
         }
     }
 
+    /// Volumes that the node may not lose yet: those that a controller attaches and that are wanted, or attached and not
+    /// let go of. `None` until it is known what an earlier kubelet had.
+    pub fn volumes_in_use(&self) -> Option<Vec<String>> {
+        self.reconstructed.get()?;
+        let worlds = self.worlds.lock();
+        let wanted = worlds.desired.volumes();
+        let attached = worlds.actual.volumes.iter().filter(|(_, volume)| volume.attached != Done::No);
+        let attached = attached.map(|(name, _)| name).filter(|name| !wanted.contains_key(*name));
+        let used = wanted.iter().filter(|(_, users)| users.steps.attach).map(|(name, _)| *name).chain(attached);
+        Some(used.map(ToString::to_string).collect::<BTreeSet<_>>().into_iter().collect())
+    }
+
+    /// Has volumes grow that are larger than their claims know; pods go on meanwhile as they are.
+    async fn grow(&self, pod: &Pod, specs: &BTreeMap<VolumeName, VolumeSpec>) {
+        for (name, spec) in specs {
+            let mounted = self.worlds.lock().actual.pod(name, &pod.metadata.uid).and_then(|it| it.mounted.clone());
+            let (Some(mounted), Ok(plugin)) = (mounted, self.plugins.of(spec.plugin)) else { continue };
+            let (key, clock) = (format!("grow {name}"), &*self.tools.disk.clock);
+            if self.back_off.remaining_since_step(&key, clock).is_some() {
+                continue;
+            }
+            let _turn = self.turns.of(&name.to_string()).lock_owned().await;
+            match plugin.grow(pod, spec, &mounted).await {
+                Ok(()) => self.back_off.forget(&key),
+                Err(error) => {
+                    self.back_off.step(&key, None, clock);
+                    tracing::warn!(volume = %name, %error, "Growing a volume failed");
+                }
+            }
+        }
+    }
+
+    /// How full a driver's volume is, where it is one.
+    pub(super) async fn driver_usage(&self, uid: &str, volume: &str) -> Option<Option<FileSystem>> {
+        let (name, path) = {
+            let worlds = self.worlds.lock();
+            let name = worlds.desired.get(uid, volume)?.name.clone();
+            let path = worlds.actual.pod(&name, uid)?.mounted.as_ref()?.path.clone();
+            (name, path)
+        };
+        if name.plugin != Plugin::Csi {
+            return None;
+        }
+        Some(Csi(Arc::clone(&self.tools)).usage(&name, &path).await)
+    }
+
     /// Takes every step that brings a pod its volumes; one that failed is not tried again this time.
     async fn bring(&self, pod: &Pod, specs: &BTreeMap<VolumeName, VolumeSpec>) -> BTreeMap<VolumeName, Failure> {
         let uid = &pod.metadata.uid;
@@ -302,7 +377,8 @@ impl VolumeSet {
             let Some(operation) = self.next(due) else { return failed };
             let wanted = specs.get(&operation.volume).map(|spec| (pod, spec));
             if let Err(error) = self.run(&operation, wanted).await {
-                failed.insert(operation.volume, Failure { step: operation.step, error: error.into() });
+                let volume = specs.get(&operation.volume).map_or_else(String::new, |spec| spec.directory().to_owned());
+                failed.insert(operation.volume, Failure { volume, step: operation.step, error: error.into() });
             }
         }
     }
@@ -333,6 +409,18 @@ impl VolumeSet {
 
     /// Removes what is left of one pod that nobody knows; `None` where that is going on already.
     async fn remove_orphan(&self, uid: &str) -> Option<Result<(), VolumeError>> {
+        // Whoever brought a volume into place is told, before what is left is removed. Where something hangs already, the
+        // others do not wait for it.
+        self.tools.calls.run_if_idle(uid, || ()).await?.ok()?;
+        let due = |due: &Operation| due.step == Step::TearDown && due.uid == uid;
+        while let Some(operation) = self.next(due) {
+            if !self.wait(&operation).is_zero() {
+                return None;
+            }
+            if let Err(error) = self.run(&operation, None).await {
+                return Some(Err(error));
+            }
+        }
         let (disk, owned) = (Arc::clone(&self.tools.disk), uid.to_owned());
         let removed = self.tools.calls.run_if_idle(uid, move || disk.remove_pod(&owned)).await?;
         Some(removed.map_err(VolumeError::from).and_then(|removed| removed).map(|()| {
@@ -358,9 +446,9 @@ impl From<ClaimError> for Unusable {
 
 /// What the pod's events say about volumes that are not in place.
 fn report(unprocessed: &BTreeMap<String, String>, failed: &BTreeMap<String, Failure>) -> Vec<String> {
-    let steps = failed.iter().map(|(name, failure)| {
-        let Failure { step, error } = failure;
-        format!("{} failed for volume {name:?} : {error}", step.name())
+    let steps = failed.values().map(|failure| {
+        let Failure { volume, step, error } = failure;
+        format!("{} failed for volume {volume:?} : {error}", step.name())
     });
     let mut messages: Vec<String> = steps.collect();
     if !unprocessed.is_empty() {
@@ -392,6 +480,7 @@ impl Volumes for VolumeSet {
         for (name, volume) in desired {
             failed.extend(steps.get(&volume.name).map(|failure| (name, failure.clone())));
         }
+        self.grow(pod, &specs).await;
         let messages = report(&unprocessed, &failed);
         if messages.is_empty() {
             return Ok(());

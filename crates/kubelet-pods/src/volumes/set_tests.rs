@@ -11,6 +11,7 @@ use base::{Rng, SystemClock};
 use sys::mounts::FakeMounts;
 
 use super::*;
+use crate::events::RecordedEvents;
 use crate::node::FixedNode;
 use crate::objects::FixedObjects;
 use crate::small_disk::SmallDisk;
@@ -42,6 +43,8 @@ fn parts(root: &Path) -> (Arc<FakeMounts>, Arc<FixedObjects>, Arc<VolumeSet>) {
         node: Arc::new(FixedNode::default()),
         clock: SystemClock::shared(),
         rng: Rng::seeded(1),
+        csi: CsiDeps::default(),
+        events: Arc::new(RecordedEvents::default()),
     });
     (mounts, objects, set)
 }

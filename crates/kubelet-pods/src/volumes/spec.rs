@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use api_types::core_v1::{
-    ConfigMapVolumeSource, DownwardAPIVolumeSource, EmptyDirVolumeSource, HostPathVolumeSource, Pod,
+    CSIVolumeSource, ConfigMapVolumeSource, DownwardAPIVolumeSource, EmptyDirVolumeSource, HostPathVolumeSource, Pod,
     ProjectedVolumeSource, SecretVolumeSource, Volume,
 };
 
@@ -17,6 +17,7 @@ pub(super) enum Kind<'a> {
     Secret(&'a SecretVolumeSource),
     Downward(&'a DownwardAPIVolumeSource),
     Projected(&'a ProjectedVolumeSource),
+    Csi(&'a CSIVolumeSource),
     Claim {
         name: &'a str,
         ephemeral: bool,
@@ -33,6 +34,7 @@ impl Kind<'_> {
         match self {
             Self::ConfigMap(_) | Self::Secret(_) | Self::Downward(_) | Self::Projected(_) | Self::Image => true,
             Self::Claim { read_only, .. } => *read_only,
+            Self::Csi(source) => source.read_only == Some(true),
             Self::EmptyDir(_) | Self::HostPath(_) | Self::Unsupported(_) => false,
         }
     }
@@ -58,6 +60,9 @@ pub(super) fn kind_of(volume: &Volume) -> Kind<'_> {
     }
     if let Some(source) = &source.projected {
         return Kind::Projected(source);
+    }
+    if let Some(source) = &source.csi {
+        return Kind::Csi(source);
     }
     if let Some(source) = &source.persistent_volume_claim {
         return Kind::Claim { name: &source.claim_name, ephemeral: false, read_only: source.read_only };

@@ -35,6 +35,19 @@ struct Held {
     jitter: Duration,
 }
 
+/// A token, and until when it is good.
+#[derive(Clone)]
+pub(super) struct Issued {
+    pub(super) token: String,
+    pub(super) expires: Time,
+}
+
+impl From<Held> for Issued {
+    fn from(held: Held) -> Self {
+        Self { token: held.token, expires: Time::from(held.expires) }
+    }
+}
+
 impl Held {
     fn needs_renewal(&self, now: SystemTime) -> bool {
         let age = now.duration_since(self.issued).unwrap_or_default();
@@ -66,29 +79,38 @@ impl Tokens {
 
     /// A token as the volume wants it. An old one is used for as long as it is valid when the server cannot be asked.
     pub(super) async fn token(&self, pod: &Pod, wish: &ServiceAccountTokenProjection) -> Result<String, TokenError> {
+        Ok(self.issued(pod, &wish.audience, wish.expiration_seconds).await?.token)
+    }
+
+    /// The same for an audience and a lifetime.
+    pub(super) async fn issued(
+        &self,
+        pod: &Pod,
+        audience: &str,
+        expiration_seconds: Option<i64>,
+    ) -> Result<Issued, TokenError> {
         let key = Key {
             pod_uid: pod.metadata.uid.clone(),
             namespace: pod.metadata.namespace.clone(),
             account: pod.spec.service_account_name.clone(),
-            audience: wish.audience.clone(),
-            expiration_seconds: wish.expiration_seconds.unwrap_or(DEFAULT_LIFETIME_SECONDS),
+            audience: audience.to_owned(),
+            expiration_seconds: expiration_seconds.unwrap_or(DEFAULT_LIFETIME_SECONDS),
         };
         let now = self.client.clock().wall();
         let held = self.held.lock().get(&key).cloned();
         if let Some(held) = &held
             && !held.needs_renewal(now)
         {
-            return Ok(held.token.clone());
+            return Ok(held.clone().into());
         }
         match (self.request(&key, pod, now).await, held) {
             (Ok(fresh), _) => {
-                let token = fresh.token.clone();
-                self.keep(key, fresh, now);
-                Ok(token)
+                self.keep(key, fresh.clone(), now);
+                Ok(fresh.into())
             }
             (Err(error), Some(held)) if now < held.expires => {
                 tracing::warn!(%error, namespace = key.namespace, account = key.account, "Renewing a token failed");
-                Ok(held.token)
+                Ok(held.into())
             }
             (Err(source), Some(_)) => Err(TokenError::Expired { token: describe(&key), source }),
             (Err(error), None) => Err(TokenError::Fetch(error)),

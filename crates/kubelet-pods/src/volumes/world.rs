@@ -33,6 +33,13 @@ impl fmt::Display for VolumeName {
     }
 }
 
+/// Which volume it is, and what its plugin does for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Identity {
+    pub(super) name: VolumeName,
+    pub(super) steps: Steps,
+}
+
 /// What a plugin does for a volume beside setting it up for a pod.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Steps {
@@ -140,11 +147,17 @@ pub(super) struct ActualStateOfWorld {
 
 impl ActualStateOfWorld {
     /// A volume was found on disk: which steps were taken is not known for sure.
-    pub(super) fn reconstruct(&mut self, name: VolumeName, steps: Steps, uid: String, directory: String) {
-        let volume = self.volumes.entry(name).or_default();
+    pub(super) fn reconstruct(&mut self, found: Identity, uid: String, directory: String) {
+        let pods = &mut self.reconstruct_device(found).pods;
+        pods.insert(uid, PodMount { done: Done::Uncertain, directory, ..PodMount::default() });
+    }
+
+    /// The same of what pods share, whether one of them has it or not.
+    pub(super) fn reconstruct_device(&mut self, found: Identity) -> &mut ActualVolume {
+        let volume = self.volumes.entry(found.name).or_default();
         let seen = |step: bool| if step { Done::Uncertain } else { Done::No };
-        (volume.attached, volume.device) = (seen(steps.attach), seen(steps.device));
-        volume.pods.insert(uid, PodMount { done: Done::Uncertain, directory, ..PodMount::default() });
+        (volume.attached, volume.device) = (seen(found.steps.attach), seen(found.steps.device));
+        volume
     }
 
     pub(super) fn pod(&self, name: &VolumeName, uid: &str) -> Option<&PodMount> {
