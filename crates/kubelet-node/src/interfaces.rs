@@ -14,6 +14,8 @@ use api_types::core_v1::{Container, Node, ObjectReference, Pod, Secret};
 use async_trait::async_trait;
 use node_api::cri::v1;
 
+use crate::devices::Devices;
+
 /// How often a node is looked at whose changes nobody tells.
 const NODE_LOOK_PERIOD: Duration = Duration::from_millis(100);
 
@@ -30,6 +32,8 @@ pub struct NodeSide {
     pub node: Arc<dyn NodeView>,
     /// Where events go.
     pub events: Arc<dyn Events>,
+    /// What plugins offer; none where none may.
+    pub devices: Option<Arc<Devices>>,
 }
 
 /// Why the node side could not do something, in the words that users see.
@@ -140,6 +144,10 @@ pub struct ContainerInputs {
     pub mounts: Vec<v1::Mount>,
     /// Host devices.
     pub devices: Vec<v1::Device>,
+    /// Devices of the Container Device Interface, by name.
+    pub cdi_devices: Vec<String>,
+    /// For the runtime, beside those that the kubelet always writes.
+    pub annotations: BTreeMap<String, String>,
 }
 
 /// Control groups of pods.

@@ -4,6 +4,7 @@
 //! for it through [`interfaces`]. Nothing here knows a pod's worker, a flag or a server.
 
 pub mod csi;
+pub mod devices;
 pub mod events;
 pub mod host_rules;
 pub mod interfaces;

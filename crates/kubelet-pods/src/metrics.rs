@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use component_base::metrics::{Metrics, MetricsOptions};
+use kubelet_node::devices::DeviceCounts;
 use kubelet_node::plugins::PluginCounts;
 use node_api::cri::{CriError, Observer};
 use node_api::csi::CsiObserver;
@@ -143,6 +144,16 @@ impl PluginCounts for KubeletMetrics {
             true => self.plugins.with(&[socket, state]).set(1.0),
             false => self.plugins.remove(&[socket, state]),
         }
+    }
+}
+
+impl DeviceCounts for KubeletMetrics {
+    fn registered(&self, resource: &str) {
+        self.device_registrations.with(&[resource]).inc();
+    }
+
+    fn allocated(&self, resource: &str, took: Duration) {
+        self.device_allocations.with(&[resource]).observe(took.as_secs_f64());
     }
 }
 

@@ -9,6 +9,7 @@ use api_types::core_v1::{Container, ObjectReference, Pod, Secret, Service};
 use api_types::node_v1::RuntimeClass;
 use async_trait::async_trait;
 use client::{Informer, object_reference};
+use kubelet_node::devices::{DeviceInputs, Devices};
 use node_api::cri::v1;
 
 use crate::dns::{Dns, MISSING_CLUSTER_DNS};
@@ -40,6 +41,8 @@ pub struct Setup {
     pub runtime_classes: Option<Informer<RuntimeClass>>,
     /// The node, for events about it.
     pub node_reference: ObjectReference,
+    /// What plugins offer; none where none may.
+    pub devices: Option<Arc<Devices>>,
 }
 
 impl Setup {
@@ -118,6 +121,13 @@ impl Setup {
         features.any(|features| features.recursive_read_only_mounts == Some(true))
     }
 
+    /// What a container needs to use its devices.
+    async fn device_inputs(&self, pod: &Pod, container: &Container) -> Result<DeviceInputs, SideError> {
+        let Some(devices) = &self.devices else { return Ok(DeviceInputs::default()) };
+        let inputs = devices.inputs(&pod.metadata.uid, &container.name).await;
+        inputs.map_err(|error| SideError(error.to_string()))
+    }
+
     /// The container's mounts; parts of volumes and the hosts file are put into place for them.
     async fn mounts(
         &self,
@@ -171,9 +181,16 @@ impl ContainerSetup for Setup {
         container: &Container,
         facts: &ContainerFacts,
     ) -> Result<ContainerInputs, SideError> {
-        let env = self.environment(pod, container, facts).await?;
-        let mounts = self.mounts(pod, container, facts, &env).await?;
-        Ok(ContainerInputs { env, mounts, devices: Vec::new() })
+        let given = self.device_inputs(pod, container).await?;
+        let mut env = self.environment(pod, container, facts).await?;
+        for (name, value) in given.env {
+            // What the pod itself says goes before what a plugin says.
+            env.entry(name).or_insert(value);
+        }
+        let mut mounts = given.mounts;
+        mounts.extend(self.mounts(pod, container, facts, &env).await?);
+        let DeviceInputs { devices, cdi_devices, annotations, .. } = given;
+        Ok(ContainerInputs { env, mounts, devices, cdi_devices, annotations })
     }
 
     fn resources(&self, pod: &Pod, container: &Container) -> v1::LinuxContainerResources {
@@ -239,6 +256,7 @@ mod tests {
             services: None,
             runtime_classes: None,
             node_reference: ObjectReference::default(),
+            devices: None,
         };
         (setup, events)
     }

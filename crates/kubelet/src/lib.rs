@@ -7,6 +7,7 @@ mod certificates;
 mod config;
 mod extensions;
 mod host;
+mod pod_resources;
 mod run;
 mod server;
 mod watchdog;
@@ -14,5 +15,5 @@ mod watchdog;
 pub use config::COMPONENT;
 pub use run::run;
 
-use kubelet_node::{csi, events, host_rules, interfaces, node, oom_watch, plugins, resources};
+use kubelet_node::{csi, devices, events, host_rules, interfaces, node, oom_watch, plugins, resources};
 use kubelet_pods::{dns, engine, eviction, metrics, objects, runtime, setup, volumes};

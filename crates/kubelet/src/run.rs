@@ -30,6 +30,7 @@ use sys::net::{IpRoute, Network};
 
 use crate::certificates;
 use crate::config::{self, Plan, gates};
+use crate::devices::Devices;
 use crate::engine::{EngineDeps, PodEngine};
 use crate::events::{ApiEvents, LoggedEvents};
 use crate::eviction::{Evictor, Gauge, Measure};
@@ -217,10 +218,21 @@ impl Dependencies {
         let scope = Scope::fields(&format!("metadata.name={}", plan.node.name));
         let informer = informers.as_ref().map(|informers| informers.scoped::<Node>(&scope));
         let state = NodeState::new(&plan.node.name, client.clone(), informer);
-        let extensions = Arc::new(Extensions::new(&plan.node, client.as_ref(), &own_metrics));
+        let extensions = Arc::new(Extensions::new(&plan.node, client.as_ref(), &own_metrics, lifecycle));
         let csi = extensions.csi(informers.as_ref(), &plan.node.name);
-        let (side, volumes) =
-            node_side(plan, lifecycle, &facts, &groups, &state, &events, client.as_ref(), informers.as_ref(), csi);
+        let devices = extensions.devices.clone();
+        let (side, volumes) = node_side(
+            plan,
+            lifecycle,
+            &facts,
+            &groups,
+            &state,
+            &events,
+            client.as_ref(),
+            informers.as_ref(),
+            csi,
+            devices,
+        );
         let images: Arc<dyn Images> = runtime.clone();
         let engine = PodEngine::new(EngineDeps {
             settings: plan.pods.clone(),
@@ -283,7 +295,7 @@ impl Dependencies {
         }
         self.engine.restore()?;
         self.engine.start();
-        self.extensions.start(&self.metrics.own, lifecycle);
+        self.extensions.start(&self.engine, &self.metrics.own, lifecycle);
         if plan.config.make_ip_tables_util_chains == Some(true) {
             tasks.spawn_cancellable("host-rules", crate::host_rules::keep(Arc::new(LinuxExec)));
         }
@@ -329,6 +341,7 @@ impl Dependencies {
             rng: lifecycle.rng().clone(),
             client: self.clients.as_ref().map(|clients| clients.heartbeat.clone()),
             memory: Memory::default(),
+            devices: Some(self.extensions.devices.clone()),
         }
     }
 }
@@ -372,6 +385,7 @@ fn node_side(
     client: Option<&Client>,
     informers: Option<&Informers>,
     csi: CsiDeps,
+    devices: Arc<Devices>,
 ) -> (NodeSide, Arc<VolumeSet>) {
     let objects: Arc<dyn Objects> = match client {
         Some(client) => {
@@ -403,9 +417,17 @@ fn node_side(
         services: informers.map(Informers::of::<Service>),
         runtime_classes: informers.map(Informers::of::<RuntimeClass>),
         node_reference: node::reference(&plan.node.name),
+        devices: Some(devices.clone()),
     };
     let (setup, cgroups) = (Arc::new(setup), groups.clone());
-    let side = NodeSide { volumes: volumes.clone(), setup, cgroups, node: view, events: events.clone() };
+    let side = NodeSide {
+        volumes: volumes.clone(),
+        setup,
+        cgroups,
+        node: view,
+        events: events.clone(),
+        devices: Some(devices),
+    };
     (side, volumes)
 }
 

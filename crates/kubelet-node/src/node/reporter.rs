@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use super::conditions::Health;
 use super::status::{self, Observed};
 use super::{AddressSource, Facts, NodeSettings, NodeState, addresses, image_list, patch, reference, registration};
+use crate::devices::Devices;
 use crate::interfaces::{Events, Level, NodeView as _};
 
 /// Attempts of one update; later ones read the object first.
@@ -47,6 +48,8 @@ pub struct Reporter {
     /// For the heartbeat; none without an API server.
     pub client: Option<Client>,
     pub memory: Memory,
+    /// What plugins offer beside what the machine has.
+    pub devices: Option<Arc<Devices>>,
 }
 
 /// What is remembered from one report to the next.
@@ -86,7 +89,16 @@ impl Reporter {
             tokio::select! {
                 () = tokio::time::sleep(if fast { FAST_PERIOD } else { period }) => {}
                 () = self.state.status_to_show() => {}
+                () = self.other_devices() => {}
             }
+        }
+    }
+
+    /// Waits until plugins offer other devices than before.
+    async fn other_devices(&self) {
+        match &self.devices {
+            Some(devices) => devices.changed().await,
+            None => std::future::pending().await,
         }
     }
 
@@ -238,6 +250,7 @@ impl Reporter {
             addresses,
             address_error,
             capacity: self.facts.capacity(&self.settings),
+            devices: self.devices.as_ref().map(|devices| devices.amounts()).unwrap_or_default(),
             info: self.facts.system_info(self.version().await.as_ref()),
             images: self.image_list().await,
             runtime: health.and_then(|health| health.runtime_status()),

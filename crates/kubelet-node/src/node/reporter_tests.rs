@@ -89,6 +89,7 @@ fn start(server: Arc<FakeServer>) -> Bench {
         rng: Rng::seeded(3),
         client: Some(client.clone()),
         memory: Memory::default(),
+        devices: None,
     });
     client.tasks().spawn_cancellable("reporter", reporter.run());
     Bench { server, errors, events, runtime, state, _dir: dir }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api_machinery::quantity::Quantity;
+use api_machinery::quantity::{Format, Quantity};
 use api_machinery::time::Time;
 use api_types::core_v1::{
     ContainerImage, Node, NodeAddress, NodeFeatures, NodeRuntimeHandler, NodeRuntimeHandlerFeatures, NodeSystemInfo,
@@ -12,6 +12,7 @@ use node_api::cri::v1::StatusResponse;
 
 use super::conditions::{self, Health};
 use super::{NodeSettings, addresses::PROVIDED_IP, facts};
+use crate::devices::Amount;
 
 /// The annotation that tells the attach controller to do its work for this node.
 const CONTROLLER_ATTACHES: &str = "volumes.kubernetes.io/controller-managed-attach-detach";
@@ -25,6 +26,8 @@ pub(super) struct Observed {
     /// Why the addresses are not known.
     pub(super) address_error: Option<String>,
     pub(super) capacity: ResourceList,
+    /// What plugins offer, by resource.
+    pub(super) devices: BTreeMap<String, Amount>,
     pub(super) info: NodeSystemInfo,
     pub(super) images: Vec<ContainerImage>,
     pub(super) runtime: Option<StatusResponse>,
@@ -86,8 +89,13 @@ pub(super) fn compute(node: &mut Node, settings: &NodeSettings, observed: &Obser
     if observed.address_error.is_none() {
         status.addresses.clone_from(&observed.addresses);
     }
-    keep_foreign(&mut status.capacity, &observed.capacity);
-    let allocatable = settings.reservations.allocatable(&observed.capacity);
+    let mut allocatable = settings.reservations.allocatable(&observed.capacity);
+    let mut capacity = observed.capacity.clone();
+    for (name, amount) in &observed.devices {
+        capacity.insert(name.clone(), count(amount.capacity));
+        allocatable.insert(name.clone(), count(amount.allocatable));
+    }
+    keep_foreign(&mut status.capacity, &capacity);
     keep_foreign(&mut status.allocatable, &allocatable);
     status.node_info = observed.info.clone();
     status.daemon_endpoints.kubelet_endpoint.port = settings.port;
@@ -113,6 +121,10 @@ pub(super) fn compute(node: &mut Node, settings: &NodeSettings, observed: &Obser
         health.errors.push(format!("missing node capacity for resources: {}", missing.join(", ")));
     }
     conditions::update(&mut status.conditions, &health, now)
+}
+
+fn count(devices: usize) -> Quantity {
+    Quantity::from_value(i64::try_from(devices).unwrap_or(i64::MAX), Format::DecimalSi)
 }
 
 /// Our resources replace what was there; those of others (extended resources set by hand) stay.
@@ -160,8 +172,8 @@ pub(super) fn adopt(node: &mut Node, settings: &NodeSettings) -> bool {
             None => drop(node.metadata.annotations.remove(key)),
         }
     }
-    let plugins = settings.root_dir.join("device-plugins");
-    if std::fs::read_dir(plugins).map_or(true, |mut entries| entries.next().is_none()) {
+    // On a fresh disk nobody knows of devices that a former kubelet gave away.
+    if !crate::devices::were_known(&settings.root_dir.join("device-plugins")) {
         for list in [&mut node.status.capacity, &mut node.status.allocatable] {
             list.iter_mut().filter(|(name, _)| is_foreign(name)).for_each(|(_, amount)| *amount = Quantity::default());
         }
@@ -231,6 +243,17 @@ mod tests {
         assert!(!adopt(&mut node, &settings()), "once is enough");
         compute(&mut node, &settings(), &observed(), Time::default());
         assert!(node.status.capacity.contains_key("example.com/gpu"), "others' resources stay");
+    }
+
+    #[test]
+    fn devices_are_counted_beside_what_the_machine_has() {
+        let mut node = Node::default();
+        node.status.capacity = list(&[("example.com/by-hand", "3"), ("example.com/gpu", "9")]);
+        let devices = [("example.com/gpu".to_owned(), Amount { capacity: 4, allocatable: 3 })].into();
+        compute(&mut node, &settings(), &Observed { devices, ..observed() }, Time::default());
+        let (capacity, allocatable) = (&node.status.capacity, &node.status.allocatable);
+        assert_eq!((capacity["example.com/gpu"].value(), allocatable["example.com/gpu"].value()), (4, 3));
+        assert_eq!((capacity["example.com/by-hand"].value(), capacity["cpu"].value()), (3, 2));
     }
 
     #[test]

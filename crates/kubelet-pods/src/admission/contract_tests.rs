@@ -71,7 +71,7 @@ fn named(uid: &str, cpu: &str) -> Pod {
 
 /// The real list, with a handler that hands out devices where upstream has it, and `refusing` at the end.
 fn all(root: &std::path::Path, refusing: bool) -> Admission {
-    let mut admission = Admission::new(&Arc::new(Allocations::new(root)));
+    let mut admission = Admission::new(&Arc::new(Allocations::new(root)), None);
     admission.handlers.insert(2, Box::new(Devices::new(root)));
     if refusing {
         admission.handlers.push(Box::new(Check(|_| Err(Refusal::new(Reason::NodeName, "no")))));
@@ -160,7 +160,7 @@ fn what_is_given_back_can_be_given_to_another() {
 fn a_resize_that_is_not_committed_is_as_if_it_had_never_been() {
     let dir = tempfile::tempdir().unwrap();
     let allocations = Arc::new(Allocations::new(dir.path()));
-    let admission = Admission::new(&allocations);
+    let admission = Admission::new(&allocations, None);
     let cpu = |pod: &Pod| {
         let pod = allocations.given(&Arc::new(pod.clone()));
         pod.spec.containers[0].resources.requests["cpu"].clone()

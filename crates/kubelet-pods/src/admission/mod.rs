@@ -9,6 +9,7 @@ mod allocations;
 mod app_armor;
 #[cfg(test)]
 mod contract_tests;
+mod devices;
 mod features;
 mod predicates;
 mod preemption;
@@ -23,6 +24,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api_types::core_v1::{Node, Pod};
+use kubelet_node::devices::Devices;
 
 use crate::runtime::checkpoint::CheckpointError;
 
@@ -115,20 +117,21 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// Upstream's order. Managers of devices, processors, memory and topology belong between sysctls and predicates.
-    pub(crate) fn new(allocations: &Arc<Allocations>) -> Self {
-        Self {
-            handlers: vec![
-                Box::new(Check(pressure::check)),
-                Box::new(Check(sysctls::check)),
-                Box::new(Check(predicates::check)),
-                Box::new(Check(app_armor::check)),
-                Box::new(Check(features::check)),
-                Box::new(Check(shutdown)),
-                // Last, so that only what all others agree to is written down.
-                Box::new(Arc::clone(allocations)),
-            ],
-        }
+    /// Upstream's order. Managers of processors, memory and topology belong with devices.
+    pub(crate) fn new(allocations: &Arc<Allocations>, devices: Option<&Arc<Devices>>) -> Self {
+        let mut handlers: Vec<Box<dyn Handler>> =
+            vec![Box::new(Check(pressure::check)), Box::new(Check(sysctls::check))];
+        handlers.extend(devices.map(|devices| Box::new(Arc::clone(devices)) as Box<dyn Handler>));
+        let rest: [Box<dyn Handler>; 5] = [
+            Box::new(Check(predicates::check)),
+            Box::new(Check(app_armor::check)),
+            Box::new(Check(features::check)),
+            Box::new(Check(shutdown)),
+            // Last, so that only what all others agree to is written down.
+            Box::new(Arc::clone(allocations)),
+        ];
+        handlers.extend(rest);
+        Self { handlers }
     }
 
     /// Asks all handlers. Nothing stays reserved unless the answer is committed.

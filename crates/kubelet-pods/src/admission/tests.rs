@@ -40,7 +40,7 @@ pub(super) fn quiet<'a>(node: &'a Node, others: &'a [Arc<Pod>]) -> Situation<'a>
 
 fn ask(pod: &Pod, situation: Situation<'_>) -> Result<(), Refusal> {
     let dir = tempfile::tempdir().unwrap();
-    let admission = Admission::new(&Arc::new(Allocations::new(dir.path())));
+    let admission = Admission::new(&Arc::new(Allocations::new(dir.path())), None);
     let attempt = Attempt { pod, operation: Operation::Add, room: Room::Counted, situation };
     admission.admit(&attempt).map(Admitted::commit)
 }

@@ -26,7 +26,10 @@ impl Inner {
             Err(refusal) if is_critical(pod) && refusal.remedy() == Remedy::Preemption => {
                 self.make_room(pod, refusal).await
             }
-            answer => answer.map(Admitted::commit),
+            answer => {
+                answer?.confirmed().await?.commit();
+                Ok(())
+            }
         }
     }
 
@@ -57,6 +60,7 @@ impl Inner {
     async fn make_room(&self, pod: &Arc<Pod>, refusal: Refusal) -> Result<(), Refusal> {
         let Some(node) = self.side.node.node() else { return Err(refusal) };
         let Ok(admitted) = self.ask_of(pod, Operation::Add, Room::Made, Some(&node)) else { return Err(refusal) };
+        let admitted = admitted.confirmed().await?;
         let others = self.other_pods(pod);
         let missing: Missing =
             shortages(pod, &node, &others).iter().map(|short| (short.name.clone(), short.missing())).collect();

@@ -202,7 +202,7 @@ impl PodEngine {
             dead: collect::containers::DeadContainers::default(),
             images: tokio::sync::Mutex::default(),
             workers: Arc::default(),
-            admission: Admission::new(&allocations),
+            admission: Admission::new(&allocations, side.devices.as_ref()),
             allocations,
             mounting: KeyedBackOff::new(MOUNT_RETRY, MOUNT_RETRY_MAX, MOUNT_RETRY_MAX * 2),
             settings,

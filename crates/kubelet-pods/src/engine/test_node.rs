@@ -140,6 +140,7 @@ impl Events for TestNode {
 impl TestNode {
     pub fn side(self: &Arc<Self>) -> NodeSide {
         NodeSide {
+            devices: None,
             volumes: Arc::clone(self) as Arc<dyn Volumes>,
             setup: Arc::clone(self) as Arc<dyn ContainerSetup>,
             cgroups: Arc::clone(self) as Arc<dyn PodCgroups>,

@@ -12,6 +12,10 @@ const fn claim(name: &'static str, help: &'static str) -> Desc {
     alpha(name, help).labels(&["namespace", "persistentvolumeclaim"])
 }
 
+const fn pod_resources(name: &'static str, help: &'static str) -> Desc {
+    alpha(name, help).labels(&["server_api_version"])
+}
+
 const fn alpha(name: &'static str, help: &'static str) -> Desc {
     Desc::new(name, help, Stability::Alpha)
 }
@@ -205,6 +209,32 @@ families! {
         csi_operations: Histograms = alpha("csi_operations_seconds", "How long calls of drivers of volumes take.")
             .labels(&["driver_name", "grpc_status_code", "method_name", "migrated"])
             .buckets(STORAGE_BUCKETS);
+        device_registrations: Counters =
+            alpha("kubelet_device_plugin_registration_total", "Registrations of device plugins.")
+                .labels(&["resource_name"]);
+        device_allocations: Histograms = alpha(
+            "kubelet_device_plugin_alloc_duration_seconds",
+            "How long device plugins take to say what a container needs.",
+        )
+        .labels(&["resource_name"]);
+        pod_resources: Counters =
+            pod_resources("kubelet_pod_resources_endpoint_requests_total", "Requests to the pod resources API.");
+        pod_resources_list: Counters =
+            pod_resources("kubelet_pod_resources_endpoint_requests_list", "Requests for all pods' resources.");
+        pod_resources_get: Counters =
+            pod_resources("kubelet_pod_resources_endpoint_requests_get", "Requests for one pod's resources.");
+        pod_resources_allocatable: Counters = pod_resources(
+            "kubelet_pod_resources_endpoint_requests_get_allocatable",
+            "Requests for what may be given away.",
+        );
+        pod_resources_list_errors: Counters =
+            pod_resources("kubelet_pod_resources_endpoint_errors_list", "Requests for all pods' resources that failed.");
+        pod_resources_get_errors: Counters =
+            pod_resources("kubelet_pod_resources_endpoint_errors_get", "Requests for one pod's resources that failed.");
+        pod_resources_allocatable_errors: Counters = pod_resources(
+            "kubelet_pod_resources_endpoint_errors_get_allocatable",
+            "Requests for what may be given away that failed.",
+        );
         worker_duration: Histograms = alpha("kubelet_pod_worker_duration_seconds", "How long one sync of a pod takes.")
             .labels(&["operation_type"]);
         worker_start: Histograms =

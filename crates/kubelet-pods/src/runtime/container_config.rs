@@ -2,7 +2,7 @@
 
 use api_types::core_v1::{Container, Pod};
 use node_api::cri::v1::{
-    ContainerConfig, ContainerMetadata, ImageSpec, KeyValue, LinuxContainerConfig, LinuxContainerResources,
+    CdiDevice, ContainerConfig, ContainerMetadata, ImageSpec, KeyValue, LinuxContainerConfig, LinuxContainerResources,
     LinuxContainerSecurityContext, Mount,
 };
 
@@ -45,14 +45,19 @@ pub fn config(from: ContainerConfigInputs<'_>) -> ContainerConfig {
         mounts: inputs.mounts.into_iter().chain(termination_log).collect(),
         devices: inputs.devices,
         labels: labels::of_container(pod, container).into_iter().collect(),
-        annotations: labels::container_annotations(pod, container, restart_count).into_iter().collect(),
+        // What the kubelet itself goes by is nobody else's to say.
+        annotations: inputs
+            .annotations
+            .into_iter()
+            .chain(labels::container_annotations(pod, container, restart_count))
+            .collect(),
         log_path: log_path(&container.name, restart_count),
         stdin: container.stdin,
         stdin_once: container.stdin_once,
         tty: container.tty,
         linux: Some(LinuxContainerConfig { resources: Some(resources), security_context: Some(security) }),
         windows: None,
-        cdi_devices: Vec::new(),
+        cdi_devices: inputs.cdi_devices.into_iter().map(|name| CdiDevice { name }).collect(),
         stop_signal: 0,
         envs: inputs.env.into_iter().map(|(key, value)| KeyValue { key, value: value.into_bytes() }).collect(),
     }

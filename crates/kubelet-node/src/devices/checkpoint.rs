@@ -1,0 +1,142 @@
+//! Which container has which devices, on disk for the next kubelet. The form is upstream's, but for the checksum, which is
+//! over the bytes of the data: a file of the other kubelet counts as lost, and its node is to be drained first.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use node_api::device_plugin::v1beta1::ContainerAllocateResponse;
+use prost::Message as _;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::pool::{Assignment, Pool, Slot};
+
+const FILE: &str = "kubelet_internal_checkpoint";
+/// The largest file that is read.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// Whether an earlier kubelet knew of devices whose plugins have their sockets in this directory.
+#[must_use]
+pub fn were_known(directory: &Path) -> bool {
+    directory.join(FILE).exists()
+}
+
+/// What is in the file: assignments, and the resources that were registered.
+pub(super) type Restored = (BTreeMap<Slot, Assignment>, Vec<String>);
+
+/// The file.
+#[derive(Debug, Clone)]
+pub(super) struct Checkpoint(PathBuf);
+
+impl Checkpoint {
+    pub(super) fn new(directory: &Path) -> Self {
+        Self(directory.join(FILE))
+    }
+
+    /// What was saved. What cannot be read is told in the log, as upstream does: devices of plugins that come back are
+    /// known again, and who has them is not.
+    pub(super) fn load(&self) -> Restored {
+        use std::io::Read as _;
+        let mut text = String::new();
+        match std::fs::File::open(&self.0).and_then(|file| file.take(MAX_BYTES).read_to_string(&mut text)) {
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Restored::default(),
+            Err(error) => {
+                tracing::error!(path = %self.0.display(), %error, "The checkpoint of devices cannot be read");
+                return Restored::default();
+            }
+        }
+        decode(&text).unwrap_or_else(|| {
+            tracing::error!(path = %self.0.display(), "The checkpoint of devices is corrupted; nobody has any");
+            Restored::default()
+        })
+    }
+
+    /// # Errors
+    /// The file is as it was.
+    pub(super) fn save(&self, pool: &Pool) -> std::io::Result<()> {
+        sys::fs::write_atomic(&self.0, encode(pool).as_bytes(), 0o600)
+    }
+}
+
+fn encode(pool: &Pool) -> String {
+    let answered = pool.assigned.iter().filter_map(|(slot, had)| Some((slot, had, had.response.as_ref()?)));
+    let entries: Vec<Value> = answered
+        .map(|(slot, had, response)| {
+            json!({
+                "PodUID": slot.uid, "ContainerName": slot.container, "ResourceName": slot.resource,
+                "DeviceIDs": had.devices, "AllocResp": STANDARD.encode(response.encode_to_vec()),
+            })
+        })
+        .collect();
+    let ids = |name: &String| {
+        let of = pool.assigned.iter().filter(move |(slot, _)| slot.resource == *name);
+        of.flat_map(|(_, had)| had.ids().cloned()).collect::<Vec<_>>()
+    };
+    let registered: BTreeMap<&String, Vec<String>> = pool.resources.keys().map(|name| (name, ids(name))).collect();
+    let data = json!({"PodDeviceEntries": entries, "RegisteredDevices": registered});
+    let sum = checksum(&data);
+    json!({"Data": data, "Checksum": sum}).to_string()
+}
+
+/// Of the data as this kubelet writes it: members in order of their names.
+fn checksum(data: &Value) -> u64 {
+    let digest = Sha256::digest(data.to_string().as_bytes());
+    digest.iter().take(6).fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+}
+
+fn decode(text: &str) -> Option<Restored> {
+    let file: Value = serde_json::from_str(text).ok()?;
+    let data = file.get("Data")?;
+    if file.get("Checksum")?.as_u64()? != checksum(data) {
+        return None;
+    }
+    let mut assigned = BTreeMap::new();
+    for entry in data.get("PodDeviceEntries")?.as_array()? {
+        let member = |name: &str| Some(entry.get(name)?.as_str()?.to_owned());
+        let slot =
+            Slot { uid: member("PodUID")?, container: member("ContainerName")?, resource: member("ResourceName")? };
+        let devices = serde_json::from_value::<BTreeMap<String, Vec<String>>>(entry.get("DeviceIDs")?.clone()).ok()?;
+        let devices = devices.into_iter().map(|(node, ids)| Some((node.parse().ok()?, ids)));
+        let response = STANDARD.decode(member("AllocResp")?).ok()?;
+        let response = ContainerAllocateResponse::decode(response.as_slice()).ok()?;
+        let devices = devices.collect::<Option<_>>()?;
+        assigned.insert(slot, Assignment { devices, response: Some(response) });
+    }
+    let names = data.get("RegisteredDevices")?.as_object()?.keys().cloned().collect();
+    Some((assigned, names))
+}
+
+#[cfg(test)]
+mod tests {
+    use node_api::device_plugin::v1beta1::{Device, ListAndWatchResponse};
+
+    use super::*;
+
+    #[test]
+    fn what_is_saved_is_read_and_what_is_damaged_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = Checkpoint::new(dir.path());
+        assert_eq!(file.load(), Restored::default());
+        let mut pool = Pool::default();
+        let device = Device { id: "0".into(), health: "Healthy".into(), topology: None };
+        pool.list("example.com/gpu", ListAndWatchResponse { devices: vec![device] });
+        let slot = Slot { uid: "u".into(), container: "c".into(), resource: "example.com/gpu".into() };
+        pool.assign(&slot, &["0".to_owned()].into());
+        let response = ContainerAllocateResponse { envs: [("A".into(), "b".into())].into(), ..Default::default() };
+        pool.assigned.get_mut(&slot).unwrap().response = Some(response);
+        file.save(&pool).unwrap();
+        assert_eq!(file.load(), (pool.assigned.clone(), vec!["example.com/gpu".to_owned()]));
+
+        let path = dir.path().join(FILE);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["Data"]["PodDeviceEntries"][0]["DeviceIDs"], json!({"-1": ["0"]}));
+        for damaged in [text.replace("\"u\"", "\"v\""), text.replace("Checksum", "Sum"), String::new(), "[]".into()] {
+            std::fs::write(&path, damaged).unwrap();
+            assert_eq!(file.load(), Restored::default());
+        }
+    }
+}

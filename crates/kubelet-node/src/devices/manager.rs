@@ -1,0 +1,348 @@
+//! Plugins of devices: followed while they are there, and asked when a container is to have their devices.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_types::core_v1::{Container, Pod};
+use base::{CancellationToken, SharedClock, TaskGroup};
+use component_helpers::resource_names::is_extended;
+use futures_util::StreamExt as _;
+use node_api::RpcError;
+use node_api::device_plugin::DevicePluginClient;
+use node_api::device_plugin::v1beta1::{ContainerPreferredAllocationRequest, DevicePluginOptions};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::checkpoint::Checkpoint;
+use super::pool::{Amount, Choice, ContainerDevices, DeviceInputs, Pool, Shortage, Slot};
+
+/// How long a plugin that has registered may take to be connected to.
+const DIAL_LIMIT: Duration = Duration::from_secs(10);
+
+/// Who counts what is done with devices.
+pub trait DeviceCounts: Send + Sync + 'static {
+    /// A plugin registered a resource.
+    fn registered(&self, resource: &str);
+
+    /// A plugin answered what a container needs, after this time.
+    fn allocated(&self, resource: &str, took: Duration);
+}
+
+/// Why a pod does not get its devices.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct AllocateError(String);
+
+impl From<Shortage> for AllocateError {
+    fn from(shortage: Shortage) -> Self {
+        Self(shortage.to_string())
+    }
+}
+
+/// A plugin that is connected.
+#[derive(Clone)]
+struct Plugin {
+    client: DevicePluginClient,
+    options: DevicePluginOptions,
+    /// Cancelled when another plugin takes the resource.
+    token: CancellationToken,
+}
+
+/// The devices of a node.
+pub struct Devices {
+    directory: PathBuf,
+    pool: Mutex<Pool>,
+    plugins: Mutex<BTreeMap<String, Plugin>>,
+    checkpoint: Checkpoint,
+    /// Devices are given to one pod at a time.
+    turn: tokio::sync::Mutex<()>,
+    changed: Notify,
+    counts: Arc<dyn DeviceCounts>,
+    clock: SharedClock,
+    tasks: TaskGroup,
+}
+
+impl Devices {
+    /// The devices that plugins offer at sockets in `directory`.
+    pub fn new(directory: &Path, counts: Arc<dyn DeviceCounts>, clock: SharedClock, tasks: TaskGroup) -> Arc<Self> {
+        Arc::new(Self {
+            directory: directory.to_owned(),
+            pool: Mutex::default(),
+            plugins: Mutex::default(),
+            checkpoint: Checkpoint::new(directory),
+            turn: tokio::sync::Mutex::default(),
+            changed: Notify::new(),
+            counts,
+            clock,
+            tasks,
+        })
+    }
+
+    /// The directory of the plugins' sockets.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Takes over what an earlier kubelet gave away.
+    pub fn restore(&self) {
+        let (assigned, names) = self.checkpoint.load();
+        self.pool.lock().restore(assigned, names, self.clock.monotonic());
+    }
+
+    /// Waits until the node has other devices than before.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// What the node has of each resource.
+    pub fn amounts(&self) -> BTreeMap<String, Amount> {
+        self.pool.lock().amounts(self.clock.monotonic())
+    }
+
+    /// Connects to a plugin, and follows its devices until it is gone or another takes its place.
+    ///
+    /// # Errors
+    /// It cannot be connected to.
+    pub async fn add_plugin(self: &Arc<Self>, resource: &str, socket: &Path) -> Result<(), AllocateError> {
+        let client = DevicePluginClient::dial(socket, DIAL_LIMIT).await;
+        let client = client.map_err(|error| AllocateError(format!("failed to dial device plugin: {error}")))?;
+        let failed = |error: RpcError| AllocateError(format!("failed to get device plugin options: {error}"));
+        let options = client.options().await.map_err(failed)?;
+        let plugin = Plugin { client, options, token: CancellationToken::new() };
+        if let Some(former) = self.plugins.lock().insert(resource.to_owned(), plugin.clone()) {
+            former.token.cancel();
+        }
+        self.counts.registered(resource);
+        let (me, resource) = (Arc::clone(self), resource.to_owned());
+        self.tasks.spawn_cancellable("device-plugin", async move { me.follow(&resource, plugin).await });
+        Ok(())
+    }
+
+    /// A plugin is gone, or shall be.
+    pub fn remove_plugin(&self, resource: &str) {
+        if let Some(plugin) = self.plugins.lock().remove(resource) {
+            plugin.token.cancel();
+        }
+        self.pool.lock().stop(resource, self.clock.monotonic());
+        self.changed.notify_one();
+    }
+
+    async fn follow(&self, resource: &str, plugin: Plugin) {
+        let lists = async {
+            let mut lists = plugin.client.list_and_watch().await?;
+            while let Some(list) = lists.next().await {
+                if self.pool.lock().list(resource, list?) {
+                    self.changed.notify_one();
+                }
+                self.note();
+            }
+            Ok::<(), RpcError>(())
+        };
+        tokio::select! {
+            biased;
+            // Another plugin has the resource now.
+            () = plugin.token.cancelled() => return,
+            ended = lists => match ended {
+                Ok(()) => tracing::info!(resource, "A device plugin ended its list of devices"),
+                Err(error) => tracing::error!(resource, %error, "ListAndWatch ended unexpectedly for a device plugin"),
+            },
+        }
+        self.remove_plugin(resource);
+    }
+
+    fn plugin(&self, resource: &str) -> Option<Plugin> {
+        self.plugins.lock().get(resource).cloned()
+    }
+
+    fn note(&self) {
+        let saved = self.checkpoint.save(&self.pool.lock());
+        if let Err(error) = saved {
+            tracing::error!(%error, "Saving the checkpoint of devices failed");
+        }
+    }
+
+    /// Gives the containers of a pod their devices: all or none. Returns whether anything was given that it had not.
+    ///
+    /// # Errors
+    /// Why some container does not get what it asks for; the pod has what it had before.
+    pub async fn allocate(&self, pod: &Pod) -> Result<bool, AllocateError> {
+        let _turn = self.turn.lock().await;
+        let before: BTreeSet<Slot> = self.pool.lock().assigned.keys().cloned().collect();
+        let given = self.allocate_all(pod).await;
+        let mut pool = self.pool.lock();
+        let new = pool.assigned.keys().any(|slot| !before.contains(slot));
+        if given.is_err() {
+            pool.assigned.retain(|slot, _| before.contains(slot));
+        }
+        drop(pool);
+        if new {
+            self.note();
+        }
+        given.map(|()| new)
+    }
+
+    async fn allocate_all(&self, pod: &Pod) -> Result<(), AllocateError> {
+        let mut reusable: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let init = pod.spec.init_containers.iter().map(|container| (container, true));
+        for (container, is_init) in init.chain(pod.spec.containers.iter().map(|container| (container, false))) {
+            // Sidecars go on running: what they have is not free for those after them.
+            let ends = is_init && container.restart_policy.as_deref() != Some("Always");
+            for (resource, wanted) in self.wishes(container) {
+                let slot = Slot { uid: pod.metadata.uid.clone(), container: container.name.clone(), resource };
+                let own = reusable.entry(slot.resource.clone()).or_default();
+                let ids = self.allocate_one(&slot, wanted, own).await?;
+                match ends {
+                    true => own.extend(ids),
+                    false => own.retain(|id| !ids.contains(id)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a pod asks for something that plugins offer.
+    pub fn wants(&self, pod: &Pod) -> bool {
+        pod.spec.init_containers.iter().chain(&pod.spec.containers).any(|container| !self.wishes(container).is_empty())
+    }
+
+    /// What a container asks for that plugins offer.
+    fn wishes(&self, container: &Container) -> Vec<(String, usize)> {
+        let pool = self.pool.lock();
+        let extended = container.resources.limits.iter().filter(|(name, _)| is_extended(name) && pool.knows(name));
+        let counted =
+            extended.map(|(name, amount)| (name.clone(), usize::try_from(amount.value()).unwrap_or_default()));
+        counted.filter(|(_, wanted)| *wanted > 0).collect()
+    }
+
+    /// The devices that a container has of a resource.
+    async fn allocate_one(
+        &self,
+        slot: &Slot,
+        wanted: usize,
+        reusable: &BTreeSet<String>,
+    ) -> Result<BTreeSet<String>, AllocateError> {
+        let choice = self.pool.lock().choose(slot, wanted, reusable)?;
+        let Choice::Among { wanted, must, free } = choice else {
+            let pool = self.pool.lock();
+            return Ok(pool.assigned.get(slot).map(|had| had.ids().cloned().collect()).unwrap_or_default());
+        };
+        let resource = &slot.resource;
+        let plugin = self.plugin(resource);
+        let plugin = plugin.ok_or_else(|| AllocateError(format!("unknown Device Plugin {resource}")))?;
+        let ids = pick(&plugin, wanted, must, free).await;
+        self.pool.lock().assign(slot, &ids);
+        let began = self.clock.monotonic();
+        let answer = tokio::select! {
+            biased;
+            () = plugin.token.cancelled() => return Err(AllocateError(format!("endpoint {resource} has been stopped"))),
+            answer = plugin.client.allocate(ids.iter().cloned().collect()) => answer,
+        };
+        self.counts.allocated(resource, self.clock.monotonic().duration_since(began));
+        let answer = answer.map_err(|error| AllocateError(error.to_string()))?;
+        let none = || AllocateError(format!("no containers return in allocation response for resource {resource}"));
+        let answer = answer.ok_or_else(none)?;
+        if let Some(assignment) = self.pool.lock().assigned.get_mut(slot) {
+            assignment.response = Some(answer);
+        }
+        Ok(ids)
+    }
+
+    /// Takes back what one pod has.
+    pub fn free(&self, uid: &str) {
+        self.pool.lock().assigned.retain(|slot, _| slot.uid != uid);
+        self.note();
+    }
+
+    /// Takes back what pods have that are not among these.
+    pub fn keep(&self, uids: &BTreeSet<String>) {
+        if self.pool.lock().keep(uids) {
+            self.note();
+        }
+    }
+
+    /// What a container that is about to start is given to use its devices; plugins that want to know are told.
+    ///
+    /// # Errors
+    /// A plugin says that the container may not start.
+    pub async fn inputs(&self, uid: &str, container: &str) -> Result<DeviceInputs, AllocateError> {
+        let mut inputs = DeviceInputs::default();
+        let mut told = Vec::new();
+        {
+            let pool = self.pool.lock();
+            for (resource, assignment) in pool.of(uid, container) {
+                if let Some(response) = &assignment.response {
+                    inputs.add(resource, response);
+                }
+                told.push((resource.to_owned(), assignment.ids().cloned().collect::<Vec<_>>()));
+            }
+        }
+        for (resource, ids) in told {
+            let Some(plugin) = self.plugin(&resource).filter(|plugin| plugin.options.pre_start_required) else {
+                continue;
+            };
+            let failed = |error: RpcError| {
+                AllocateError(format!("device plugin PreStartContainer rpc failed with err: {error}"))
+            };
+            plugin.client.pre_start(ids).await.map_err(failed)?;
+        }
+        Ok(inputs)
+    }
+
+    /// The devices that a container has.
+    pub fn of_container(&self, uid: &str, container: &str) -> Vec<ContainerDevices> {
+        let pool = self.pool.lock();
+        let of = |(resource, assignment): (&str, &super::pool::Assignment)| {
+            let sets = assignment.devices.clone().into_iter();
+            let resource = resource.to_owned();
+            sets.map(move |(node, ids)| {
+                let nodes = if node < 0 { Vec::new() } else { vec![node] };
+                ContainerDevices { resource: resource.clone(), ids, nodes }
+            })
+        };
+        pool.of(uid, container).flat_map(of).collect()
+    }
+
+    /// The devices that may be given away, given away or not.
+    pub fn allocatable(&self) -> Vec<ContainerDevices> {
+        self.pool.lock().allocatable()
+    }
+}
+
+/// The devices that a container gets: what the plugin would rather give, as far as it keeps to what was asked.
+async fn pick(plugin: &Plugin, wanted: usize, must: BTreeSet<String>, free: BTreeSet<String>) -> BTreeSet<String> {
+    let any = |must: BTreeSet<String>| -> BTreeSet<String> {
+        let missing = wanted.saturating_sub(must.len());
+        let rest: Vec<String> = free.iter().filter(|id| !must.contains(*id)).take(missing).cloned().collect();
+        must.into_iter().chain(rest).collect()
+    };
+    if !plugin.options.get_preferred_allocation_available || must.len() >= wanted {
+        return any(must);
+    }
+    let wish = ContainerPreferredAllocationRequest {
+        available_device_ids: must.union(&free).cloned().collect(),
+        must_include_device_ids: must.iter().cloned().collect(),
+        allocation_size: i32::try_from(wanted).unwrap_or(i32::MAX),
+    };
+    match plugin.client.preferred(wish).await {
+        Ok(preferred) => {
+            let preferred: BTreeSet<String> = preferred.into_iter().collect();
+            let allowed = preferred.iter().all(|id| must.contains(id) || free.contains(id));
+            if allowed && preferred.is_superset(&must) && preferred.len() <= wanted {
+                any(preferred)
+            } else {
+                tracing::warn!(?preferred, "A device plugin prefers devices that it was not offered");
+                any(must)
+            }
+        }
+        Err(error) => {
+            tracing::warn!(%error, "A device plugin does not say which devices it prefers");
+            any(must)
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "manager_tests.rs"]
+mod tests;

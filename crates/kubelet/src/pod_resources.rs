@@ -1,0 +1,184 @@
+//! The pod resources API: at a socket of its own, for whoever watches over devices.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use api_types::core_v1::{Container, Pod};
+use base::{CancellationToken, SharedClock};
+use client::TokenBucket;
+use component_base::metrics::Counters;
+use kubelet_node::devices::{self, Devices};
+use node_api::pod_resources::v1::{
+    AllocatableResourcesRequest, AllocatableResourcesResponse, ContainerDevices, ContainerResources,
+    GetPodResourcesRequest, GetPodResourcesResponse, ListPodResourcesRequest, ListPodResourcesResponse, NumaNode,
+    PodResources, TopologyInfo,
+};
+use node_api::pod_resources::{self, PodResourcesLister};
+use node_api::tonic::{self, Request, Response, Status};
+use tokio::net::UnixListener;
+
+use crate::metrics::KubeletMetrics;
+
+/// Requests a second, and how many at once.
+const RATE: f64 = 100.0;
+const BURST: u32 = 10;
+const VERSION: &str = "v1";
+
+/// The pods that take up the node's resources.
+pub(crate) type ActivePods = Box<dyn Fn() -> Vec<Arc<Pod>> + Send + Sync>;
+
+/// Who answers.
+pub(crate) struct Lister {
+    pub(crate) pods: ActivePods,
+    pub(crate) devices: Arc<Devices>,
+    pub(crate) metrics: Arc<KubeletMetrics>,
+    pub(crate) clock: SharedClock,
+    limit: TokenBucket,
+}
+
+impl Lister {
+    pub(crate) fn new(
+        pods: ActivePods,
+        devices: Arc<Devices>,
+        metrics: Arc<KubeletMetrics>,
+        clock: SharedClock,
+    ) -> Self {
+        let limit = TokenBucket::new(RATE, BURST, clock.monotonic());
+        Self { pods, devices, metrics, clock, limit }
+    }
+
+    fn admit(&self, asked: &Counters, failed: &Counters) -> Result<(), Status> {
+        self.metrics.pod_resources.with(&[VERSION]).inc();
+        asked.with(&[VERSION]).inc();
+        if self.limit.try_take(self.clock.monotonic()) {
+            return Ok(());
+        }
+        failed.with(&[VERSION]).inc();
+        Err(Status::resource_exhausted("rejected by rate limit"))
+    }
+
+    fn of_pod(&self, pod: &Pod) -> PodResources {
+        let sidecar = |container: &&Container| container.restart_policy.as_deref() == Some("Always");
+        let containers = pod.spec.init_containers.iter().filter(sidecar).chain(&pod.spec.containers);
+        let resources = containers.map(|container| {
+            let devices = self.devices.of_container(&pod.metadata.uid, &container.name);
+            let devices = devices.into_iter().map(message).collect();
+            ContainerResources { name: container.name.clone(), devices, ..ContainerResources::default() }
+        });
+        PodResources {
+            name: pod.metadata.name.clone(),
+            namespace: pod.metadata.namespace.clone(),
+            containers: resources.collect(),
+        }
+    }
+}
+
+fn message(devices: devices::ContainerDevices) -> ContainerDevices {
+    let nodes: Vec<NumaNode> = devices.nodes.into_iter().map(|id| NumaNode { id }).collect();
+    let topology = (!nodes.is_empty()).then_some(TopologyInfo { nodes });
+    ContainerDevices { resource_name: devices.resource, device_ids: devices.ids, topology }
+}
+
+#[tonic::async_trait]
+impl PodResourcesLister for Lister {
+    async fn list(&self, _: Request<ListPodResourcesRequest>) -> Result<Response<ListPodResourcesResponse>, Status> {
+        self.admit(&self.metrics.pod_resources_list, &self.metrics.pod_resources_list_errors)?;
+        let pod_resources = (self.pods)().iter().map(|pod| self.of_pod(pod)).collect();
+        Ok(Response::new(ListPodResourcesResponse { pod_resources }))
+    }
+
+    async fn get_allocatable_resources(
+        &self,
+        _: Request<AllocatableResourcesRequest>,
+    ) -> Result<Response<AllocatableResourcesResponse>, Status> {
+        let metrics = &self.metrics;
+        self.admit(&metrics.pod_resources_allocatable, &metrics.pod_resources_allocatable_errors)?;
+        // Nobody has processors or memory for itself.
+        let devices = self.devices.allocatable().into_iter().map(message).collect();
+        Ok(Response::new(AllocatableResourcesResponse { devices, ..Default::default() }))
+    }
+
+    async fn get(&self, request: Request<GetPodResourcesRequest>) -> Result<Response<GetPodResourcesResponse>, Status> {
+        self.admit(&self.metrics.pod_resources_get, &self.metrics.pod_resources_get_errors)?;
+        let GetPodResourcesRequest { pod_name, pod_namespace } = request.into_inner();
+        let pods = (self.pods)();
+        let found = pods.iter().find(|pod| pod.metadata.name == pod_name && pod.metadata.namespace == pod_namespace);
+        let Some(pod) = found else {
+            self.metrics.pod_resources_get_errors.with(&[VERSION]).inc();
+            return Err(Status::unknown(format!("pod {pod_name} in namespace {pod_namespace} not found")));
+        };
+        Ok(Response::new(GetPodResourcesResponse { pod_resources: Some(self.of_pod(pod)) }))
+    }
+}
+
+/// Answers at the socket of this API below the root directory until the token is cancelled.
+///
+/// # Errors
+/// The socket cannot be made, or the server fails.
+pub(crate) async fn serve(root: &Path, lister: Lister, token: CancellationToken) -> std::io::Result<()> {
+    let socket = root.join("pod-resources/kubelet.sock");
+    match std::fs::remove_file(&socket) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(&socket)?;
+    pod_resources::serve(listener, lister, token).await.map_err(std::io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use base::{SystemClock, TaskGroup};
+    use node_api::pod_resources::v1::pod_resources_lister_client::PodResourcesListerClient;
+
+    use super::*;
+
+    fn pod() -> Arc<Pod> {
+        let mut pod = Pod::default();
+        (pod.metadata.name, pod.metadata.namespace) = ("web".into(), "ns".into());
+        let container = |name: &str, policy: Option<&str>| Container {
+            name: name.into(),
+            restart_policy: policy.map(str::to_owned),
+            ..Container::default()
+        };
+        pod.spec.init_containers = vec![container("init", None), container("sidecar", Some("Always"))];
+        pod.spec.containers = vec![container("main", None)];
+        Arc::new(pod)
+    }
+
+    #[tokio::test]
+    async fn clients_see_pods_and_too_many_questions_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("pod-resources")).unwrap();
+        std::fs::write(dir.path().join("pod-resources/kubelet.sock"), "stale").unwrap();
+        let (tasks, metrics, clock) = (TaskGroup::new("test"), KubeletMetrics::unseen(), SystemClock::shared());
+        let devices = Devices::new(dir.path(), metrics.clone(), clock.clone(), tasks.clone());
+        let lister = Lister::new(Box::new(|| vec![pod()]), devices, metrics, clock);
+        let (root, token) = (dir.path().to_owned(), tasks.token());
+        tasks.spawn("server", async move { serve(&root, lister, token).await.unwrap() });
+        let url = format!("unix://{}/pod-resources/kubelet.sock", dir.path().display());
+        let channel = tonic::transport::Endpoint::try_from(url).unwrap();
+        let channel = loop {
+            match channel.connect().await {
+                Ok(channel) => break channel,
+                Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        };
+        let mut client = PodResourcesListerClient::new(channel);
+        let listed = client.list(ListPodResourcesRequest {}).await.unwrap().into_inner().pod_resources;
+        let names: Vec<&str> = listed[0].containers.iter().map(|container| container.name.as_str()).collect();
+        assert_eq!((listed[0].name.as_str(), names), ("web", vec!["sidecar", "main"]));
+        let get = |name: &str| GetPodResourcesRequest { pod_name: name.into(), pod_namespace: "ns".into() };
+        assert!(client.get(get("web")).await.unwrap().into_inner().pod_resources.is_some());
+        let missing = client.get(get("none")).await.unwrap_err();
+        assert_eq!(missing.message(), "pod none in namespace ns not found");
+        assert!(client.get_allocatable_resources(AllocatableResourcesRequest {}).await.is_ok());
+        let mut refused = None;
+        for _ in 0..100 {
+            refused = refused.or(client.list(ListPodResourcesRequest {}).await.err());
+        }
+        assert_eq!(refused.unwrap().message(), "rejected by rate limit");
+        tasks.shutdown(Duration::from_secs(5)).await;
+    }
+}
