@@ -23,6 +23,7 @@ use crate::limits::{Running, Seats, Watches};
 use crate::metrics::ApiMetrics;
 use crate::peers::Peers;
 use crate::server::Override;
+use crate::storage_versions::StorageVersions;
 
 /// Work that runs at the beginning of the end, while requests are still served.
 type PreShutdown = Arc<dyn Fn(Arc<ApiCx>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
@@ -58,6 +59,8 @@ pub(crate) struct ApiCx {
     pub(crate) aggregation: Arc<Aggregation>,
     /// The other servers of the cluster, where requests may be passed on to them.
     pub(crate) peers: Option<Arc<Peers>>,
+    /// What this server stores, where servers tell of that.
+    pub(crate) storage_versions: Option<Arc<StorageVersions>>,
     /// Who records traces, where somebody does.
     pub(crate) tracer: Option<Tracer>,
     pub(crate) egress: EgressSelector,

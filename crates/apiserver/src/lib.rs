@@ -48,6 +48,7 @@ mod service_endpoints;
 mod storage_ready;
 #[cfg(test)]
 mod tests;
+mod storage_versions;
 mod tokens;
 mod warnings;
 mod webhooks;

@@ -3,10 +3,9 @@
 use std::fmt::Write as _;
 
 use component_base::metrics::hash_label;
+pub(crate) use component_helpers::api_server_leases::COMPONENT;
 use sha2::{Digest as _, Sha256};
 
-/// The component that servers are.
-pub(crate) const COMPONENT: &str = "kube-apiserver";
 /// Where the host's name stands.
 pub(crate) const HOSTNAME_FILE: &str = "/proc/sys/kernel/hostname";
 /// How many bytes of a host's digest are its servers' names.

@@ -38,6 +38,7 @@ condition!(
     PodCondition,
     NodeCondition,
     api_machinery::meta::Condition,
+    api_types::apiserverinternal_v1alpha1::StorageVersionCondition,
     api_types::apps_v1::DeploymentCondition,
     api_types::apps_v1::ReplicaSetCondition,
     api_types::apps_v1::DaemonSetCondition,

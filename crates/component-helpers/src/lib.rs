@@ -1,6 +1,7 @@
 //! Domain maths that several sides share: what a pod asks for, whether it is ready, what a taint keeps away, which
 //! nodes a pod accepts, who owns whom. Pure.
 
+pub mod api_server_leases;
 pub mod conditions;
 pub mod cron;
 pub mod legacy_tokens;
@@ -14,6 +15,7 @@ pub mod qos;
 pub mod quota;
 pub mod resource_names;
 pub mod selectors;
+pub mod storage_versions;
 pub mod taints;
 pub mod time_zone;
 pub mod tolerations;

@@ -58,6 +58,8 @@ pub const ALL: &[Descriptor] = &[
     network::endpoint_slice_mirroring::DESCRIPTOR,
     network::service_cidr::DESCRIPTOR,
     cluster::policy_status::DESCRIPTOR,
+    cluster::storage_version_collector::DESCRIPTOR,
+    cluster::storage_version_migrator::DESCRIPTOR,
     cluster::service_account::DESCRIPTOR,
     cluster::root_ca::DESCRIPTOR,
     cluster::legacy_tokens::DESCRIPTOR,

@@ -11,19 +11,15 @@ use api_types::coordination_v1::{Lease, LeaseSpec};
 use async_trait::async_trait;
 use base::host_and_port;
 use client::ClientError;
+use component_helpers::api_server_leases::{COMPONENT, LABEL, NAMESPACE, SELECTOR};
 
 use super::{namespaces, retry};
 use crate::address::peer_address;
 use crate::cx::ApiCx;
 use crate::gates;
 use crate::hooks::{HookError, PostStartHook};
-use crate::server_id::{COMPONENT, HOSTNAME_FILE, host, server_id};
+use crate::server_id::{HOSTNAME_FILE, host, server_id};
 
-/// Where the leases are.
-pub(crate) const NAMESPACE: &str = "kube-system";
-/// What selects them.
-pub(crate) const IDENTITY_SELECTOR: &str = "apiserver.kubernetes.io/identity=kube-apiserver";
-const IDENTITY_LABEL: &str = "apiserver.kubernetes.io/identity";
 const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
 /// Where the server is, for people: its peers look elsewhere.
 const PEER_ADDRESS: &str = "kubernetes.io/peer-advertise-address";
@@ -135,7 +131,7 @@ impl Own {
     }
 
     fn lease(&self, now: MicroTime) -> Lease {
-        let labels = [(IDENTITY_LABEL, COMPONENT), (HOSTNAME_LABEL, &self.host)];
+        let labels = [(LABEL, COMPONENT), (HOSTNAME_LABEL, &self.host)];
         let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
         let (name, namespace) = (self.name.clone(), NAMESPACE.to_owned());
         let annotations = self.annotations.clone();
@@ -184,7 +180,7 @@ impl PostStartHook for LeaseCollector {
 
 async fn collect(cx: &ApiCx) -> Result<(), ClientError> {
     let api = cx.loopback().namespaced::<Lease>(NAMESPACE);
-    let label_selector = IDENTITY_SELECTOR.to_owned();
+    let label_selector = SELECTOR.to_owned();
     let all = api.list_all(&ListOptions { label_selector, ..ListOptions::default() }).await?;
     let now = MicroTime::from(cx.clock().wall());
     for lease in all.items.iter().filter(|lease| has_ended(lease, now)) {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use crate::hooks::PostStartHook;
 
-pub(crate) use identity_lease::{IDENTITY_SELECTOR, NAMESPACE as LEASE_NAMESPACE, has_ended};
+pub(crate) use identity_lease::has_ended;
 pub(crate) use kubernetes_service::is_ready;
 pub(crate) use master_leases::{MasterLeases, at};
 

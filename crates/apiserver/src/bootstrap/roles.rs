@@ -9,6 +9,7 @@ use api_types::rbac_v1::{ClusterRoleBinding, RoleBinding, RoleRef, Subject};
 use async_trait::async_trait;
 use authz::bootstrap::{self, BindingPlan};
 use client::{Api, ApiObject, Client, ClientError};
+use component_base::Gates;
 
 use super::namespaces;
 use super::retry::until_done;
@@ -25,18 +26,18 @@ impl PostStartHook for BootstrapRoles {
     }
 
     async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), HookError> {
-        let client = cx.loopback();
-        until_done("unable to initialize roles", || reconcile_all(client)).await
+        let (client, gates) = (cx.loopback(), cx.lifecycle.gates());
+        until_done("unable to initialize roles", || reconcile_all(client, gates)).await
     }
 }
 
-async fn reconcile_all(client: &Client) -> Result<(), ClientError> {
+async fn reconcile_all(client: &Client, gates: &Gates) -> Result<(), ClientError> {
+    let cluster_roles = [bootstrap::cluster_roles(), bootstrap::gated_cluster_roles(gates)].concat();
+    let bindings = [bootstrap::cluster_role_bindings(), bootstrap::gated_cluster_role_bindings(gates)].concat();
     let update = |next: Option<_>| next.map_or(Plan::Keep, Plan::Update);
-    reconcile(client, bootstrap::cluster_roles(), |stored, wanted| {
-        update(bootstrap::reconcile_cluster_role(stored, wanted))
-    })
-    .await?;
-    reconcile(client, bootstrap::cluster_role_bindings(), |stored: &ClusterRoleBinding, wanted| {
+    reconcile(client, cluster_roles, |stored, wanted| update(bootstrap::reconcile_cluster_role(stored, wanted)))
+        .await?;
+    reconcile(client, bindings, |stored: &ClusterRoleBinding, wanted| {
         let plan = bootstrap::reconcile_binding(
             (&stored.metadata, &stored.role_ref, &stored.subjects),
             (&wanted.metadata, &wanted.role_ref, &wanted.subjects),

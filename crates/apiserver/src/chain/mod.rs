@@ -17,6 +17,7 @@ pub(crate) mod road;
 mod running;
 mod seats;
 mod stages;
+mod storage_versions;
 pub(crate) mod traced;
 
 pub(crate) use audited::Audited;

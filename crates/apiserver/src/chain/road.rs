@@ -14,7 +14,8 @@ use super::audited::Audited;
 use super::refusal::Refusal;
 use super::stages::{Authenticated, Received, Request};
 use super::{
-    audit_id, authenticate, authorize, cors, deadline, go_away, held, impersonate, observe, running, seats, traced,
+    audit_id, authenticate, authorize, cors, deadline, go_away, held, impersonate, observe, running, seats,
+    storage_versions, traced,
 };
 use crate::cx::ApiCx;
 use crate::limits::Admitted;
@@ -170,6 +171,7 @@ impl Road {
         let span = trace::child("authorization");
         let request = authorize::authorize(&self.cx, request).await?;
         drop(span);
+        storage_versions::check(&self.cx, &request)?;
         Ok(handlers::dispatch(&self.cx, &self.routes, request).await?)
     }
 }

@@ -11,6 +11,7 @@ use api_types::apidiscovery_v2::APIGroupDiscovery;
 use api_types::coordination_v1::Lease;
 use async_trait::async_trait;
 use client::{Informer, InformerOptions, Informers, Scope};
+use component_helpers::api_server_leases;
 use http::StatusCode;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -20,7 +21,7 @@ use super::endpoint::{NoAddress, backend};
 use super::state::{Peer, Peers};
 use crate::aggregation::fetch::{self, FetchError, Question};
 use crate::aggregation::identity;
-use crate::bootstrap::{IDENTITY_SELECTOR, LEASE_NAMESPACE, has_ended};
+use crate::bootstrap::has_ended;
 use crate::cx::ApiCx;
 use crate::hooks::{HookError, PostStartHook};
 use crate::node_proxy::connection::Backend;
@@ -54,8 +55,8 @@ impl PostStartHook for Workers {
     async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), HookError> {
         let informers = Informers::new(cx.loopback(), InformerOptions::default());
         let scope = Scope {
-            namespace: LEASE_NAMESPACE.to_owned(),
-            label_selector: IDENTITY_SELECTOR.to_owned(),
+            namespace: api_server_leases::NAMESPACE.to_owned(),
+            label_selector: api_server_leases::SELECTOR.to_owned(),
             ..Scope::default()
         };
         let leases = informers.scoped::<Lease>(&scope);

@@ -12,6 +12,7 @@ use component_base::lifecycle::Lifecycle;
 use component_base::metrics::{Desc, Metrics, Stability, Value};
 use egress::EgressSelector;
 use encryption::{EncryptionMetrics, Live};
+use kinds::gates::STORAGE_VERSION_API;
 use kinds::info::ResourceInfo;
 use parking_lot::Mutex;
 use registry::{Registry, RegistryOptions, Track};
@@ -39,6 +40,7 @@ use crate::metrics::{AdmissionMetrics, ApiMetrics};
 use crate::peers;
 use crate::routes::Routes;
 use crate::server_id::{COMPONENT, server_id, server_id_hash};
+use crate::storage_versions::{StorageVersions, Updater};
 use crate::webhooks::{ADMISSION_ANSWER_BYTES, CONVERSION_ANSWER_BYTES, WebhookClients, WebhookCredentials};
 use crate::{admission_lookup, encryption_reload, extensions, gates, handlers, object_counts, storage_ready};
 
@@ -116,6 +118,7 @@ pub(super) fn assemble(
     let seats = seats(&config, &lifecycle, &registry, &metrics, &mut routes, &mut hooks);
     hooks.push(object_counts::hook());
     hooks.extend(lifecycle.gates().enabled(gates::COORDINATED).then(|| Arc::new(Coordination) as _));
+    let storage_versions = storage_versions(&lifecycle, &registry, &mut hooks);
     extensions::install(&mut routes, &mut hooks, &served, &others);
     let peers = peers::install(&mut hooks, &config, &lifecycle, &metrics.registry)?;
     hooks.extend(config.requests.fairness.then(|| Arc::new(flow_control::Producer) as _));
@@ -143,6 +146,7 @@ pub(super) fn assemble(
         overrides: store.overrides.all.clone(),
         audit,
         aggregation: others,
+        storage_versions,
         peers,
         tracer,
         egress,
@@ -151,6 +155,17 @@ pub(super) fn assemble(
     };
     Ok((Arc::new(cx), routes, hooks))
 }
+/// What the server stores, where servers tell of that.
+fn storage_versions(
+    lifecycle: &Lifecycle,
+    registry: &Registry,
+    hooks: &mut Vec<Arc<dyn PostStartHook>>,
+) -> Option<Arc<StorageVersions>> {
+    let versions = lifecycle.gates().enabled(STORAGE_VERSION_API).then(|| StorageVersions::of(registry))?;
+    hooks.push(Arc::new(Updater(Arc::clone(&versions))));
+    Some(versions)
+}
+
 
 /// Who decides what requests may do.
 fn authorizer(

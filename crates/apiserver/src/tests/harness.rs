@@ -50,7 +50,7 @@ impl Answer {
     }
 }
 
-fn token(name: &str, groups: &[&str]) -> StaticToken {
+pub(super) fn token(name: &str, groups: &[&str]) -> StaticToken {
     StaticToken {
         token: name.to_owned(),
         user: name.to_owned(),

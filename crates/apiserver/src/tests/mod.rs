@@ -46,6 +46,7 @@ mod road;
 mod service_addresses;
 mod sockets;
 mod stores;
+mod storage_versions;
 mod streams;
 mod subresources;
 mod traced;

@@ -3,10 +3,12 @@
 mod cluster_roles;
 mod controller_roles;
 mod facts;
+mod gated_roles;
 mod namespaced_roles;
 mod reconcile;
 
 use api_types::rbac_v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+use component_base::Gates;
 
 pub use reconcile::{BindingPlan, reconcile_binding, reconcile_cluster_role, reconcile_role};
 
@@ -21,6 +23,18 @@ pub fn cluster_roles() -> Vec<ClusterRole> {
 pub fn cluster_role_bindings() -> Vec<ClusterRoleBinding> {
     let facts = cluster_roles::BINDINGS.iter().chain(controller_roles::BINDINGS);
     facts.map(facts::BindingFact::cluster_role_binding).collect()
+}
+
+/// The default cluster roles of features that are on where these gates are switched so.
+#[must_use]
+pub fn gated_cluster_roles(gates: &Gates) -> Vec<ClusterRole> {
+    gated_roles::of(gates).map(|(role, _)| role.cluster_role()).collect()
+}
+
+/// The bindings of these.
+#[must_use]
+pub fn gated_cluster_role_bindings(gates: &Gates) -> Vec<ClusterRoleBinding> {
+    gated_roles::of(gates).map(|(_, binding)| binding.cluster_role_binding()).collect()
 }
 
 /// The default roles of the system namespaces.

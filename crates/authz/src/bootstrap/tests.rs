@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use api_machinery::value::{Value, to_value};
+use component_base::{Feature, Gates};
 
 use super::*;
 
@@ -92,4 +93,29 @@ fn a_binding_to_another_role_is_replaced() {
     assert!(matches!(plan(&stored), BindingPlan::Update(..)));
     stored.role_ref.name = "other".into();
     assert_eq!(plan(&stored), BindingPlan::Replace);
+}
+
+#[test]
+fn roles_behind_gates_are_upstreams_and_only_where_those_are_on() {
+    let off = Gates::default();
+    assert_eq!((gated_cluster_roles(&off).len(), gated_cluster_role_bindings(&off).len()), (0, 0));
+    let on = ["StorageVersionAPI", "StorageVersionMigrator"].map(Feature::named);
+    let on = on.into_iter().fold(Gates::default(), |gates, feature| gates.with(feature, true));
+    let all = facts();
+    let upstream = all["withAllGatesEnabled"].as_array().unwrap();
+    let named = |list: &str, name: &str| {
+        let found = upstream.iter().find(|own| own["list"] == list && own["name"] == name);
+        found.cloned().unwrap_or_else(|| panic!("{name} is not upstream's"))
+    };
+    let (roles, bindings) = (gated_cluster_roles(&on), gated_cluster_role_bindings(&on));
+    assert_eq!((roles.len(), bindings.len()), (2, 2));
+    for role in roles {
+        let wanted = named("controllerClusterRoles", &role.metadata.name);
+        assert_eq!(to_value(&role)["rules"], wanted["rules"], "{}", role.metadata.name);
+    }
+    for binding in bindings {
+        let wanted = named("controllerClusterRoleBindings", &binding.metadata.name);
+        assert_eq!(to_value(&binding)["subjects"], wanted["subjects"], "{}", binding.metadata.name);
+        assert_eq!(wanted["roleRef"]["name"], binding.role_ref.name.as_str());
+    }
 }

@@ -10,3 +10,5 @@ pub(crate) mod resource_quota;
 pub(crate) mod root_ca;
 pub(crate) mod service_account;
 pub(crate) mod service_account_tokens;
+pub(crate) mod storage_version_collector;
+pub(crate) mod storage_version_migrator;

@@ -16,6 +16,8 @@ use component_base::{Component, Feature, Gates, Known, Lifecycle, no_config_file
 use controller::process::{COORDINATED, Leading, run_process};
 use controller::{ControllerSet, Environment, Stopped};
 
+use crate::cluster::storage_version_collector::STORAGE_VERSION_API;
+use crate::cluster::storage_version_migrator::STORAGE_VERSION_MIGRATOR;
 use crate::{ALL, volumes};
 use options::Config;
 
@@ -25,8 +27,10 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// Give the lease back and wait for the controllers at a stop, instead of ending at once.
 const RELEASE_ON_EXIT: Feature = Feature::named("ControllerManagerReleaseLeaderElectionLockOnExit");
 /// The gates whose two sides are here, and the one whose only part for this component is.
-const GATES: Known =
-    Known::switching(&[&[RELEASE_ON_EXIT, COORDINATED, volumes::selinux::GATE], component_base::zpages::GATES]);
+const GATES: Known = Known::switching(&[
+    &[RELEASE_ON_EXIT, COORDINATED, STORAGE_VERSION_API, STORAGE_VERSION_MIGRATOR, volumes::selinux::GATE],
+    component_base::zpages::GATES,
+]);
 
 /// The binary.
 pub const COMPONENT: Component = Component {

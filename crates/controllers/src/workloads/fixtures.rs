@@ -178,11 +178,11 @@ impl Transport for WithDiscovery {
         }
         let (group, resources) = match request.uri().path() {
             "/api" => {
-                let pods = resource("pods", "Pod", "Namespaced");
-                let maps = resource("configmaps", "ConfigMap", "Namespaced");
-                ("", [pods, maps, resource("nodes", "Node", "Cluster")].join(","))
+                let pods = resource("pods", "Pod", "Namespaced", &[WITHOUT_WRITES, WRITES].concat());
+                let maps = resource("configmaps", "ConfigMap", "Namespaced", WITHOUT_WRITES);
+                ("", [pods, maps, resource("nodes", "Node", "Cluster", WITHOUT_WRITES)].join(","))
             }
-            "/apis" => ("apps", resource("replicasets", "ReplicaSet", "Namespaced")),
+            "/apis" => ("apps", resource("replicasets", "ReplicaSet", "Namespaced", WITHOUT_WRITES)),
             _ => return self.0.send(request).await,
         };
         let list = format!(
@@ -200,8 +200,11 @@ impl Transport for WithDiscovery {
     }
 }
 
-fn resource(resource: &str, kind: &str, scope: &str) -> String {
-    let verbs = r#"["create","get","list","watch","delete"]"#;
+const WITHOUT_WRITES: &[&str] = &["create", "get", "list", "watch", "delete"];
+const WRITES: &[&str] = &["patch", "update"];
+
+fn resource(resource: &str, kind: &str, scope: &str, verbs: &[&str]) -> String {
+    let verbs = format!("{verbs:?}");
     format!(r#"{{"resource":"{resource}","scope":"{scope}","responseKind":{{"kind":"{kind}"}},"verbs":{verbs}}}"#)
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_types::apiserverinternal_v1alpha1::{ServerStorageVersion, StorageVersion, StorageVersionStatus};
+use component_helpers::storage_versions;
 
 use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
@@ -136,9 +137,7 @@ fn version_problems(version: &str) -> Vec<String> {
 
 /// What all servers store is told if they agree, and only then.
 fn validate_common(path: &Path, status: &StorageVersionStatus, errors: &mut ErrorList) {
-    let stored: Vec<&String> = status.storage_versions.iter().map(|server| &server.encoding_version).collect();
-    let agreed = stored.first().copied().filter(|first| stored.iter().all(|other| other == first));
-    let detail = match (agreed, &status.common_encoding_version) {
+    let detail = match (storage_versions::agreed(status), status.common_encoding_version.as_deref()) {
         (None, Some(_)) => {
             "should be nil if servers do not agree on the same encoding version, or if there is no server reporting the \
              supported versions yet"

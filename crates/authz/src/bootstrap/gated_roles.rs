@@ -1,0 +1,61 @@
+//! The default roles of controllers that only run where a feature is on, one service account each. Elsewhere nobody is given
+//! them.
+
+use component_base::{Feature, Gates};
+
+use super::facts::{BindingFact, RoleFact, RuleFact, SubjectFact, rule, subject};
+
+/// A role, bound to the service account that it is named after.
+struct Gated {
+    features: &'static [Feature],
+    role: RoleFact,
+    binding: BindingFact,
+}
+
+impl Gated {
+    /// The role `name` of an account, with these rules.
+    const fn controller(
+        features: &'static [Feature],
+        name: &'static str,
+        account: &'static [SubjectFact],
+        rules: &'static [RuleFact],
+    ) -> Self {
+        let role = RoleFact { name, namespace: "", labels: &[], aggregate: "", rules };
+        let binding = BindingFact { name, namespace: "", role_kind: "ClusterRole", role: name, subjects: account };
+        Self { features, role, binding }
+    }
+}
+
+static ALL: &[Gated] = &[
+    Gated::controller(
+        &[Feature::named("APIServerIdentity"), Feature::named("StorageVersionAPI")],
+        "system:controller:storage-version-garbage-collector",
+        &[subject("ServiceAccount", "kube-system", "storage-version-garbage-collector")],
+        &[
+            rule(&["get", "list", "watch"], &["coordination.k8s.io"], &["leases"]),
+            rule(
+                &["delete", "get", "list", "patch", "update", "watch"],
+                &["internal.apiserver.k8s.io"],
+                &["storageversions"],
+            ),
+            rule(&["get", "patch", "update"], &["internal.apiserver.k8s.io"], &["storageversions/status"]),
+        ],
+    ),
+    Gated::controller(
+        &[Feature::named("StorageVersionMigrator")],
+        "system:controller:storage-version-migrator-controller",
+        &[subject("ServiceAccount", "kube-system", "storage-version-migrator-controller")],
+        &[
+            rule(&["create", "list", "patch"], &["*"], &["*"]),
+            rule(&["get"], &["apiextensions.k8s.io"], &["customresourcedefinitions"]),
+            rule(&["patch"], &["apiextensions.k8s.io"], &["customresourcedefinitions/status"]),
+            rule(&["update"], &["storagemigration.k8s.io"], &["storageversionmigrations/status"]),
+        ],
+    ),
+];
+
+/// The roles and their bindings where these gates are switched so.
+pub(super) fn of(gates: &Gates) -> impl Iterator<Item = (&'static RoleFact, &'static BindingFact)> + '_ {
+    let is_on = |own: &&Gated| own.features.iter().all(|feature| gates.enabled(*feature));
+    ALL.iter().filter(is_on).map(|own| (&own.role, &own.binding))
+}
