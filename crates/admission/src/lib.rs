@@ -6,6 +6,7 @@ mod chain;
 mod expressions;
 mod findings;
 mod lookup;
+mod manifests;
 pub mod matching;
 mod plugin;
 mod plugins;
@@ -19,6 +20,7 @@ pub use attributes::{Annotations, Attributes, Operation, OperationOptions, Warni
 pub use chain::{Chain, SelectError, Selection};
 pub use findings::Findings;
 pub use lookup::{Lookup, ResourceAttributes};
+pub use manifests::{Manifests, NoManifests};
 pub use plugin::{
     ConfigurationError, Configurations, Configured, Context, Passes, Plugin, PluginEntry, ReadConfiguration, Settings,
 };

@@ -124,3 +124,8 @@ pub(crate) fn typed<T: Object>(object: Arc<dyn Object>) -> Option<Arc<T>> {
     let object: Arc<dyn Any + Send + Sync> = object;
     object.downcast().ok()
 }
+
+/// Whether these are the very same objects: as they are held, one that stands where another stood is another one.
+pub(crate) fn same<T>(one: &[Arc<T>], other: &[Arc<T>]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| Arc::ptr_eq(one, other))
+}

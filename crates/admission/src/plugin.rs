@@ -11,13 +11,15 @@ use async_trait::async_trait;
 use base::{SharedClock, SharedRng};
 
 use crate::webhook::Callers;
-use crate::{ALL, Attributes, Lookup, Pass, Recorder, Selection, Versions};
+use crate::{ALL, Attributes, Lookup, Manifests, Pass, Recorder, Selection, Versions};
 
 /// What plugins are given besides the request.
 #[derive(Clone)]
 pub struct Context {
     /// Reads of cluster state.
     pub lookup: Arc<dyn Lookup>,
+    /// What files state of webhooks and policies.
+    pub manifests: Arc<dyn Manifests>,
     /// The versions in which kinds are served.
     pub versions: Arc<dyn Versions>,
     /// Who brings questions to webhooks.

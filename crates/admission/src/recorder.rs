@@ -184,6 +184,10 @@ pub trait Recorder: Send + Sync {
     fn validating_policy(&self, _check: &PolicyCheck<'_>, _action: &'static str) {}
     /// A policy that changes objects was evaluated.
     fn mutating_policy(&self, _check: &PolicyCheck<'_>) {}
+    /// Expressions of a policy were compiled.
+    fn expressions_compiled(&self, _took: Duration) {}
+    /// Expressions were evaluated.
+    fn expressions_evaluated(&self, _took: Duration) {}
     /// Match conditions were evaluated.
     fn conditions_evaluated(&self, _run: &ConditionRun<'_>, _took: Duration) {}
     /// A match condition did not hold.

@@ -1,6 +1,6 @@
 //! What a server is told: the flags, read and checked.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -456,6 +456,8 @@ pub struct AdmissionConfig {
     pub settings: admission::Settings,
     /// Who the server is to webhooks.
     pub webhook_kubeconfigs: WebhookKubeconfigs,
+    /// Directories of files that state webhooks and policies, by the plugins that take them.
+    pub manifests: BTreeMap<&'static str, PathBuf>,
 }
 
 /// `kubeConfigFile` of the two plugins that ask webhooks: `users` by hosts.

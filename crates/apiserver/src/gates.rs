@@ -28,6 +28,9 @@ pub(crate) const NODE_DECLARED_FEATURES: Feature = Feature::named("NodeDeclaredF
 /// Servers decide which of several instances of a component leads.
 pub(crate) const COORDINATED: Feature = kinds::gates::COORDINATED_ELECTION;
 
+/// Webhooks and policies may stand in files of the server.
+pub(crate) const MANIFESTS: Feature = kinds::gates::MANIFEST_BASED_ADMISSION;
+
 /// What only other servers of the cluster serve is asked of them.
 pub(crate) const PEERS: Feature = Feature::named("UnknownVersionInteroperabilityProxy");
 
@@ -35,6 +38,7 @@ pub(crate) const PEERS: Feature = Feature::named("UnknownVersionInteroperability
 pub(crate) const KNOWN: Known = Known::switching(&[
     &[
         COORDINATED,
+        MANIFESTS,
         PEERS,
         COMPRESS,
         SUBJECT_UID,

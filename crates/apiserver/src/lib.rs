@@ -3,6 +3,7 @@
 
 mod address;
 mod admission_lookup;
+mod admission_manifests;
 mod admission_versions;
 mod aggregation;
 mod authentication;
@@ -35,6 +36,7 @@ mod object_counts;
 mod oidc;
 mod openapi;
 pub mod options;
+mod outdated_certificates;
 mod own_request;
 mod peers;
 mod plugin_notes;
@@ -46,9 +48,9 @@ mod server;
 mod server_id;
 mod service_endpoints;
 mod storage_ready;
+mod storage_versions;
 #[cfg(test)]
 mod tests;
-mod storage_versions;
 mod tokens;
 mod warnings;
 mod webhooks;

@@ -4,12 +4,13 @@ mod admission;
 mod admission_webhooks;
 pub(crate) mod conversions;
 mod identity;
+pub(crate) mod resources;
 pub(crate) mod services;
 pub(crate) mod storage;
 
 use std::sync::Arc;
 
-use component_base::metrics::{Counters, Desc, Gauges, Histograms, Metrics, Stability};
+use component_base::metrics::{Counters, Desc, Gauges, Histograms, Metrics, Stability, linear};
 
 pub(crate) use admission::AdmissionMetrics;
 use conversions::ConversionMetrics;
@@ -93,6 +94,18 @@ const WATCH_LISTS: Desc = Desc::new(
 )
 .labels(&["group", "version", "resource", "scope"])
 .buckets(WATCH_LIST_SECONDS);
+const BODY_BYTES: &[f64] = &linear::<31>(50_000.0, 100_000.0);
+const BODY_SIZES: Desc =
+    Desc::new("apiserver_request_body_size_bytes", "Bytes of the bodies of writes.", Stability::Alpha)
+        .labels(&["group", "resource", "verb"])
+        .buckets(BODY_BYTES);
+const VALIDATED: Desc = Desc::new(
+    "field_validation_request_duration_seconds",
+    "Time from the arrival of a write to the end of the answer, by what was to become of fields that nobody knows.",
+    Stability::Alpha,
+)
+.labels(&["field_validation"])
+.buckets(SLI_SECONDS);
 const TRANSLATED: Desc = Desc::new(
     "apiserver_stream_translator_requests_total",
     "Commands over WebSocket that were translated to SPDY, by what came of them.",
@@ -154,6 +167,8 @@ pub(crate) struct ApiMetrics {
     pub(crate) sli: Histograms,
     pub(crate) watch_sizes: Histograms,
     pub(crate) watch_lists: Histograms,
+    pub(crate) body_sizes: Histograms,
+    pub(crate) validated: Histograms,
     pub(crate) log_tls_failures: Counters,
     pub(crate) translated: Counters,
     pub(crate) tunnelled: Counters,
@@ -192,6 +207,8 @@ impl ApiMetrics {
             sli: registry.histograms(&SLI),
             watch_sizes: registry.histograms(&WATCH_SIZES),
             watch_lists: registry.histograms(&WATCH_LISTS),
+            body_sizes: registry.histograms(&BODY_SIZES),
+            validated: registry.histograms(&VALIDATED),
             log_tls_failures: registry.counters(&LOG_TLS_FAILURES),
             translated: registry.counters(&TRANSLATED),
             tunnelled: registry.counters(&TUNNELLED),

@@ -32,6 +32,14 @@ pub trait Build: Send + Sync + 'static {
     /// When the text makes no value, or not one that may follow the former.
     fn build(&self, text: &str, former: Option<&Self::Value>) -> Result<Self::Value, ReloadError>;
 
+    /// Reads what values are made of: the file, unless it is something else that has a text.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn read(&self, path: &Path) -> Result<String, ReloadError> {
+        Ok(config_file::read(path)?)
+    }
+
     /// Waits until a new value can do its work; until then the former is in force. The first value is not waited for.
     ///
     /// # Errors
@@ -58,7 +66,7 @@ impl<B: Build> Swappable<B> {
     /// # Errors
     /// When the file cannot be read, or makes no value.
     pub fn load(path: &Path, build: B, metrics: ReloadMetrics, clock: SharedClock) -> Result<Arc<Self>, ReloadError> {
-        let text = config_file::read(path)?;
+        let text = build.read(path)?;
         let value = build.build(&text, None)?;
         let hash = hash_label(text.as_bytes());
         metrics.in_force(None, &hash);
@@ -85,7 +93,7 @@ impl<B: Build> Swappable<B> {
     }
 
     async fn try_check(&self) -> Result<bool, ReloadError> {
-        let text = config_file::read(&self.path)?;
+        let text = self.build.read(&self.path)?;
         let hash = hash_label(text.as_bytes());
         let seen = self.seen.lock().clone();
         if seen == hash {
@@ -124,11 +132,18 @@ impl<B: Build> Swappable<B> {
         }
     }
 
-    /// Changes in the file's directory: files are often replaced, and mounted ones are links that change.
+    /// Changes in the file's directory: files are often replaced, and mounted ones are links that change. Where the path is
+    /// a directory, files may go as well.
     fn watch(&self) -> Option<EventStream<Vec<u8>>> {
-        let directory = self.path.parent().filter(|own| !own.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let changes = WatchMask::CLOSE_WRITE | WatchMask::MOVED_TO;
+        let (directory, changes) = if self.path.is_dir() {
+            (self.path.as_path(), changes | WatchMask::DELETE | WatchMask::MOVED_FROM)
+        } else {
+            let parent = self.path.parent().filter(|own| !own.as_os_str().is_empty());
+            (parent.unwrap_or(Path::new(".")), changes)
+        };
         let watched = Inotify::init().and_then(|inotify| {
-            inotify.watches().add(directory, WatchMask::CLOSE_WRITE | WatchMask::MOVED_TO)?;
+            inotify.watches().add(directory, changes)?;
             inotify.into_event_stream(vec![0; EVENT_BUFFER_BYTES])
         });
         watched.inspect_err(|error| tracing::warn!(path = %self.path.display(), %error, "Watching a file failed")).ok()
@@ -149,11 +164,12 @@ async fn next(events: &mut Option<EventStream<Vec<u8>>>) {
 /// The families of one kind of configuration: each has upstream's three, under a name of its own.
 #[derive(Debug, Clone, Copy)]
 pub struct ReloadFamilies {
-    /// `..._automatic_reloads_total`, with the labels `status` and `apiserver_id_hash`.
+    /// `..._automatic_reloads_total`, with the labels `status` and `apiserver_id_hash`, and `plugin` between them where the
+    /// configuration is a plugin's.
     pub reloads: &'static Desc,
     /// `..._automatic_reload_last_timestamp_seconds`, with the same labels.
     pub last_reload: &'static Desc,
-    /// `..._last_config_info`, with the labels `apiserver_id_hash` and `hash`.
+    /// `..._last_config_info`, with the labels `apiserver_id_hash` and `hash`, after `plugin` where there is one.
     pub in_force: &'static Desc,
 }
 
@@ -163,7 +179,8 @@ pub struct ReloadMetrics {
     reloads: Counters,
     last_reload: Gauges,
     in_force: Gauges,
-    server: String,
+    /// Whose configuration it is: the plugin, where there is one, and the server.
+    whose: Vec<String>,
 }
 
 impl ReloadMetrics {
@@ -174,22 +191,36 @@ impl ReloadMetrics {
             reloads: metrics.counters(families.reloads),
             last_reload: metrics.gauges(families.last_reload),
             in_force: metrics.gauges(families.in_force),
-            server,
+            whose: vec![server],
         }
+    }
+
+    /// The same of the configuration of a plugin, of which the families tell by a label.
+    #[must_use]
+    pub fn of_plugin(&self, plugin: &str) -> Self {
+        let mut own = self.clone();
+        own.whose.insert(0, plugin.to_owned());
+        own
+    }
+
+    /// The labels of whose configuration it is, with another one before or behind them.
+    fn labels<'a>(&'a self, first: Option<&'a str>, last: Option<&'a str>) -> Vec<&'a str> {
+        first.into_iter().chain(self.whose.iter().map(String::as_str)).chain(last).collect()
     }
 
     /// `now` in seconds since 1970.
     fn reloaded(&self, ok: bool, now: f64) {
         let status = if ok { "success" } else { "failure" };
-        self.reloads.with(&[status, &self.server]).inc();
-        self.last_reload.with(&[status, &self.server]).set(now);
+        let labels = self.labels(Some(status), None);
+        self.reloads.with(&labels).inc();
+        self.last_reload.with(&labels).set(now);
     }
 
     fn in_force(&self, former: Option<&str>, hash: &str) {
         if let Some(former) = former {
-            self.in_force.remove(&[&self.server, former]);
+            self.in_force.remove(&self.labels(None, Some(former)));
         }
-        self.in_force.with(&[&self.server, hash]).set(1.0);
+        self.in_force.with(&self.labels(None, Some(hash))).set(1.0);
     }
 }
 

@@ -27,6 +27,8 @@ pub const GROUP_CLAIMS: Feature = Feature::named("DRAWorkloadResourceClaims");
 pub const GROUP_PREEMPTION: Feature = Feature::named("WorkloadAwarePreemption");
 /// Attributes of devices may be lists.
 pub const LIST_ATTRIBUTES: Feature = Feature::named("DRAListTypeAttributes");
+/// Admission is configured by files, too, whose names nothing else may have. It is switched by those who read the files.
+pub const MANIFEST_BASED_ADMISSION: Feature = Feature::named("ManifestBasedAdmissionControlConfig");
 /// What a node has goes with its devices.
 pub const NODE_ALLOCATABLE: Feature = Feature::named("DRANodeAllocatableResources");
 /// Devices take from what their pool shares.

@@ -3,7 +3,7 @@
 //! `kinds_frame`'s, what a pod's spec must be is `kinds_pod`'s; groups find both at the root of this crate.
 //! Pure: no I/O, no clock.
 
-mod admissionregistration_v1;
+pub mod admissionregistration_v1;
 pub mod apiextensions_v1;
 pub mod apiregistration_v1;
 mod apiserverinternal_v1alpha1;

@@ -16,6 +16,7 @@ mod companion;
 mod context;
 mod continue_token;
 mod conversion;
+mod counts;
 mod create;
 mod delete;
 mod eviction;
@@ -45,6 +46,7 @@ pub use context::{
 };
 pub use continue_token::Token as ContinueToken;
 pub use conversion::{Conversion, Convert, ConvertElsewhere};
+pub use counts::{ConsistentReads, IndexedLists, ResourceCounts};
 pub use create::Written;
 pub use delete::{Deleted, Deletion, validate_options as validate_delete_options};
 pub use eviction::evict;
@@ -59,7 +61,7 @@ pub use services::{
     ServiceOptions,
 };
 pub use watch::Watch;
-pub use watch_cache::{CacheStats, ChangeEvent, ChangeKind, Event, Stored, WatchFault};
+pub use watch_cache::{CacheCounts, CacheStats, ChangeEvent, ChangeKind, Event, READ_WAIT_SECONDS, Stored, WatchFault};
 
 #[cfg(test)]
 mod tests;

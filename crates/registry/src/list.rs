@@ -182,10 +182,26 @@ impl Resource {
                 Err(error) => Err(error),
             },
         };
+        let counts = &self.store.counts;
         match read {
-            Ok(snapshot) => Ok(Some(page_of(&snapshot, query).await)),
+            Ok(snapshot) => {
+                let Page { list, looked_at, index } = page_of(&snapshot, query).await;
+                if query.at == At::Now {
+                    counts.consistent(true, false);
+                }
+                if let Some(own) = counts.cached(index) {
+                    own.lists.add(1);
+                    own.fetched.add(looked_at);
+                }
+                counts.cached_returned.add(list.items.len());
+                Ok(Some(list))
+            }
             // A cache that lags is no reason to fail a read that the store can answer.
-            Err(CacheError::TooLarge { .. }) if query.at == At::Now => Ok(None),
+            Err(CacheError::TooLarge { .. }) if query.at == At::Now => {
+                let answer = self.list_stored(query).await;
+                counts.consistent(answer.is_ok(), true);
+                answer.map(Some)
+            }
             Err(CacheError::NotReady { .. }) if query.limit > 0 && query.selection.matcher.is_none() => Ok(None),
             Err(error) => Err(failure::cache(&self.group_resource, "list", error)),
         }
@@ -203,6 +219,13 @@ impl Resource {
     }
 
     async fn list_stored(&self, query: &Query) -> Result<List, ApiError> {
+        let list = self.read_stored(query).await?;
+        self.store.counts.stored.add(1);
+        self.store.counts.stored_returned.add(list.items.len());
+        Ok(list)
+    }
+
+    async fn read_stored(&self, query: &Query) -> Result<List, ApiError> {
         let at = match query.at {
             At::Exactly(revision) => Some(revision),
             At::Now | At::Any | At::NotOlderThan(_) => None,
@@ -233,9 +256,11 @@ impl Resource {
                 return Err(failure::too_large_in_store(wanted, Some(page.revision)));
             }
             total.get_or_insert(page.kvs.len() as u64 + page.remaining);
+            self.store.counts.stored_fetched.add(page.kvs.len());
             for (read, kv) in page.kvs.iter().enumerate() {
                 let item = self.store.decode(kv).map_err(|error| failure::corrupt_in_list(&error))?;
                 pace.after(Pace::CODED).await;
+                self.store.counts.stored_evaluated.add(1);
                 if selection.matches(item.object()) {
                     items.push(item);
                 }
@@ -288,20 +313,32 @@ fn cut_off(query: &Query, revision: Revision, items: Vec<Arc<Stored>>, last: &st
     List { revision, items, continue_token: token.encode(), remaining_item_count: remaining }
 }
 
+/// A page of a snapshot, and what it took.
+struct Page {
+    list: List,
+    /// How many objects were looked at.
+    looked_at: usize,
+    /// The position of the index that said at which.
+    index: Option<usize>,
+}
+
 /// A page of a snapshot.
-async fn page_of(snapshot: &Snapshot, query: &Query) -> List {
+async fn page_of(snapshot: &Snapshot, query: &Query) -> Page {
     let mut pace = Pace::default();
     let selection = &query.selection;
     // The index knows nothing of pages, and its order within a page is that of keys all the same.
-    let indexed =
-        matches!(selection.scope, Scope::Indexed(..)) && !query.continues && !matches!(query.at, At::Exactly(_));
+    let index = match selection.scope {
+        Scope::Indexed(index, _) if !query.continues && !matches!(query.at, At::Exactly(_)) => Some(index),
+        _ => None,
+    };
     let mut candidates: Box<dyn Iterator<Item = &Arc<Stored>> + Send> = match &selection.scope {
-        Scope::Indexed(..) if !indexed => Box::new(snapshot.range(&selection.list_prefix, &query.from)),
+        Scope::Indexed(..) if index.is_none() => Box::new(snapshot.range(&selection.list_prefix, &query.from)),
         scope => snapshot.scoped(scope, &query.from),
     };
     let limit = if query.at == At::Any { 0 } else { query.limit };
-    let mut items: Vec<Arc<Stored>> = Vec::new();
+    let (mut items, mut looked_at): (Vec<Arc<Stored>>, usize) = (Vec::new(), 0);
     for stored in candidates.by_ref() {
+        looked_at += 1;
         if selection.matches(stored.object()) {
             items.push(Arc::clone(stored));
             if limit > 0 && items.len() == limit {
@@ -311,19 +348,20 @@ async fn page_of(snapshot: &Snapshot, query: &Query) -> List {
         pace.after(Pace::LOOKED_AT).await;
     }
     let full = limit > 0 && items.len() == limit;
-    match items.last().filter(|_| full).map(|last| Arc::clone(last.key())) {
+    let last = items.last().filter(|_| full).map(|last| Arc::clone(last.key()));
+    let mut following = 0_u64;
+    if last.is_some() {
+        for _ in candidates {
+            following += 1;
+            pace.after(Pace::LOOKED_AT).await;
+        }
+    }
+    let list = match last.filter(|_| following > 0) {
         Some(last) => {
-            let mut following = 0_u64;
-            for _ in candidates {
-                following += 1;
-                pace.after(Pace::LOOKED_AT).await;
-            }
-            if following == 0 {
-                return List { revision: snapshot.revision(), items, ..List::default() };
-            }
             let total = Some(following + items.len() as u64);
             cut_off(query, snapshot.revision(), items, &last, total)
         }
         None => List { revision: snapshot.revision(), items, ..List::default() },
-    }
+    };
+    Page { list, looked_at, index }
 }

@@ -17,6 +17,7 @@ use crate::codec::{ObjectCodec, StorageMedia};
 use crate::companion;
 use crate::context::{RulesRef, Track};
 use crate::conversion::{Conversion, OfKind};
+use crate::counts::Counts;
 use crate::resource::{Resource, Setup, Shared};
 use crate::services::{AllocationRecorder, NoRecorder, ServiceCompanion, ServiceOptions};
 use crate::store::Store;
@@ -322,6 +323,7 @@ impl Registry {
             resource: group_resource.clone(),
             prefix,
             compacted: Arc::clone(compacted),
+            counts: Counts::new(indexes),
             lifetime: rules.lifecycle().expires.then(|| (self.options.event_ttl, leases())),
         }
     }

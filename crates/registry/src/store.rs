@@ -12,6 +12,7 @@ use storage::{Backend, Expect, Key, KeyRange, KeyValue, LeasePool, Revision, Sto
 use watch_cache::{Announcement, Cache, Stored};
 
 use crate::codec::ObjectCodec;
+use crate::counts::Counts;
 use crate::failure;
 
 /// An object as it was last seen.
@@ -66,6 +67,7 @@ pub(crate) struct Store {
     pub(crate) cache: Option<Arc<Cache>>,
     /// How long objects live, where they do not live for ever.
     pub(crate) lifetime: Option<(Duration, Arc<LeasePool>)>,
+    pub(crate) counts: Counts,
 }
 
 impl Store {
@@ -108,7 +110,7 @@ impl Store {
     pub(crate) fn decode(&self, kv: &KeyValue) -> Result<Arc<Stored>, watch_cache::CorruptObject> {
         let key = kv.key.to_string();
         let relative = key.strip_prefix(&self.prefix).unwrap_or(&key);
-        Stored::read(&*self.codec, relative.into(), kv)
+        Stored::read(&*self.codec, relative.into(), kv).inspect_err(|_| self.counts.decode_errors.add(1))
     }
 
     /// Writes an object that is not there yet; `Lost` gives the one that is.

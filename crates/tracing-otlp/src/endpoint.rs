@@ -1,8 +1,13 @@
 //! The collector's address, as gRPC names targets: <https://github.com/grpc/grpc/blob/master/doc/naming.md>.
 
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
+use base::{Connection, SharedConnector};
 use grpc::UnixSocket;
+use http::Uri;
+use hyper_util::rt::TokioIo;
 use tonic::transport::{Channel, Endpoint};
 
 /// How long one attempt to connect may take.
@@ -41,17 +46,24 @@ fn parse(endpoint: &str) -> Target {
     Target::Tcp(if has_port { name.to_owned() } else { format!("{name}:{PORT}") })
 }
 
-/// A way to the collector, in the clear. Nothing is connected yet.
-pub(crate) fn connect(endpoint: &str) -> Result<Channel, EndpointError> {
+/// A way to the collector, in the clear, by whoever connects to hosts. Nothing is connected yet.
+pub(crate) fn connect(endpoint: &str, connector: &SharedConnector) -> Result<Channel, EndpointError> {
     let failed = |reason: String| EndpointError { endpoint: endpoint.to_owned(), reason };
     match parse(endpoint) {
         Target::Tcp(authority) => {
             let endpoint = Endpoint::from_shared(format!("http://{authority}"));
             let endpoint = endpoint.map_err(|error| failed(error.to_string()))?;
-            Ok(endpoint.connect_timeout(CONNECT_TIMEOUT).connect_lazy())
+            let connector = Arc::clone(connector);
+            let way = tower::service_fn(move |uri| to(Arc::clone(&connector), uri));
+            Ok(endpoint.connect_timeout(CONNECT_TIMEOUT).connect_with_connector_lazy(way))
         }
         Target::Unix(socket) => Ok(socket.channel()),
     }
+}
+
+async fn to(connector: SharedConnector, uri: Uri) -> io::Result<TokioIo<Connection>> {
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+    connector.connect(host, uri.port_u16().unwrap_or(PORT)).await.map(TokioIo::new)
 }
 
 #[cfg(test)]
@@ -74,6 +86,6 @@ mod tests {
         ] {
             assert_eq!(parse(endpoint), expected, "{endpoint}");
         }
-        assert!(connect("not a host").is_err());
+        assert!(connect("not a host", &base::Direct::shared()).is_err());
     }
 }

@@ -1,10 +1,14 @@
 //! Spans on their way to a collector, and contexts on theirs.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::trace::{Kind, Scope, SpanContext, child, child_of_kind, current, inject};
-use base::{Rng, SharedClock, SharedRng, SystemClock, TaskGroup};
+use base::{
+    Connecting, Connector, Direct, Rng, SharedClock, SharedConnector, SharedRng, SystemClock, TaskGroup, host_and_port,
+};
 use http::{HeaderMap, HeaderValue};
+use parking_lot::Mutex;
 use tonic::Code;
 
 use crate::collector::{Collector, Mood};
@@ -32,11 +36,49 @@ impl Set {
 }
 
 fn tracer(endpoint: &str, per_million: i32, tasks: &TaskGroup) -> Tracer {
+    tracer_by(endpoint, per_million, tasks, &Direct::shared())
+}
+
+fn tracer_by(endpoint: &str, per_million: i32, tasks: &TaskGroup, connector: &SharedConnector) -> Tracer {
     let settings =
         TracingSettings { endpoint: Some(endpoint.to_owned()), sampling_rate_per_million: Some(per_million) };
     let resource = Resource { service: "apiserver".to_owned(), instance: "one".to_owned() };
     let (clock, rng): (SharedClock, SharedRng) = (SystemClock::shared(), Rng::seeded(3));
-    Tracer::start(&settings, resource, &clock, &rng, tasks).unwrap()
+    Tracer::start(&settings, resource, &clock, &rng, tasks, connector).unwrap()
+}
+
+/// Notes where it is to connect to, and connects to the collector.
+#[derive(Debug)]
+struct Proxy {
+    collector: (String, u16),
+    asked: Mutex<Vec<String>>,
+}
+
+impl Connector for Proxy {
+    fn connect<'a>(&'a self, host: &'a str, port: u16) -> Connecting<'a> {
+        self.asked.lock().push(host_and_port(host, port));
+        Direct.connect(&self.collector.0, self.collector.1)
+    }
+
+    fn is_direct(&self) -> bool {
+        false
+    }
+}
+
+#[tokio::test]
+async fn a_collector_is_reached_by_whoever_connects() {
+    let tasks = TaskGroup::new("test");
+    let collector = Collector::start(&tasks).await.unwrap();
+    let endpoint = collector.endpoint();
+    let (host, port) = endpoint.rsplit_once(':').unwrap();
+    let collector_at = (host.to_owned(), port.parse().unwrap());
+    let proxy = Arc::new(Proxy { collector: collector_at, asked: Mutex::default() });
+    let connector: SharedConnector = Arc::<Proxy>::clone(&proxy);
+    let tracer = tracer_by("collector.example:4317", 1_000_000, &tasks, &connector);
+    drop(tracer.root(Parent::None, "GET /"));
+    tracer.shut_down(Duration::from_secs(5)).await;
+    assert_eq!(collector.spans().len(), 1);
+    assert_eq!(*proxy.asked.lock(), ["collector.example:4317"]);
 }
 
 #[tokio::test]

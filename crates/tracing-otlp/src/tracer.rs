@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use base::trace::{Kind, Record, Recorder, Span, SpanContext};
-use base::{SharedClock, SharedRng, TaskGroup};
+use base::{SharedClock, SharedConnector, SharedRng, TaskGroup};
 use tokio::sync::mpsc;
 
 use crate::endpoint::EndpointError;
@@ -75,7 +75,8 @@ impl Recorder for Inner {
 }
 
 impl Tracer {
-    /// Starts to record, as the settings say. Nothing is connected before there is a span.
+    /// Starts to record, as the settings say. Nothing is connected before there is a span; a collector that is not on this
+    /// host's own sockets is then reached by `connector`.
     ///
     /// # Errors
     /// When the endpoint is none.
@@ -85,8 +86,9 @@ impl Tracer {
         clock: &SharedClock,
         rng: &SharedRng,
         tasks: &TaskGroup,
+        connector: &SharedConnector,
     ) -> Result<Self, EndpointError> {
-        let channel = crate::endpoint::connect(settings.endpoint())?;
+        let channel = crate::endpoint::connect(settings.endpoint(), connector)?;
         let (queue, waiting) = mpsc::channel(QUEUE);
         let ending = Ending::default();
         let inner = Inner {

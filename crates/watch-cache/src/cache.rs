@@ -15,12 +15,13 @@ use storage::{
 };
 use tokio::time::Instant;
 
+use crate::counts::Counts;
 use crate::direct::PAGE_KEYS;
 use crate::log::{Batch, Log};
 use crate::own_writes::{Announcement, OwnWrites};
 use crate::signal::Signal;
 use crate::snapshot::{Index, Matcher, Scope, Snapshot};
-use crate::{CacheError, Codec, CorruptObject, Pace, Stored, Watcher};
+use crate::{CacheCounts, CacheError, Codec, CorruptObject, Pace, Stored, Watcher};
 
 /// How long a read waits for the cache to get to a revision.
 const FRESHNESS_TIMEOUT: Duration = Duration::from_secs(3);
@@ -91,6 +92,7 @@ pub(crate) struct Epoch {
     pub(crate) log: RwLock<Log>,
     pub(crate) token: CancellationToken,
     pub(crate) indexes: Arc<[Index]>,
+    pub(crate) counts: Arc<Counts>,
     snapshot: ArcSwap<Snapshot>,
     revision: Signal<Revision>,
 }
@@ -113,6 +115,7 @@ pub struct Cache {
     unready: Mutex<Unready>,
     progress: Mutex<ProgressHandle>,
     own_writes: OwnWrites,
+    counts: Arc<Counts>,
 }
 
 impl Cache {
@@ -136,6 +139,7 @@ impl Cache {
             clock,
             progress: Mutex::default(),
             own_writes: OwnWrites::default(),
+            counts: Arc::default(),
         });
         let running = Arc::clone(&cache);
         group.spawn("watch-cache", async move {
@@ -251,6 +255,12 @@ impl Cache {
         }
     }
 
+    /// What passed through the cache, however often it was filled.
+    #[must_use]
+    pub fn counts(&self) -> CacheCounts {
+        self.counts.now()
+    }
+
     fn current_epoch(&self) -> Result<Arc<Epoch>, CacheError> {
         if self.token.is_cancelled() {
             return Err(CacheError::Stopped);
@@ -265,6 +275,13 @@ impl Cache {
     }
 
     async fn wait_for(&self, epoch: &Epoch, revision: Revision) -> Result<(), CacheError> {
+        let begun = self.clock.monotonic();
+        let outcome = self.wait(epoch, revision).await;
+        self.counts.read_waits.add(self.clock.monotonic().saturating_duration_since(begun));
+        outcome
+    }
+
+    async fn wait(&self, epoch: &Epoch, revision: Revision) -> Result<(), CacheError> {
         if epoch.revision.get() >= revision {
             return Ok(());
         }
@@ -336,8 +353,10 @@ impl Cache {
             log: RwLock::new(Log::new(Arc::clone(&snapshot), Arc::clone(&self.indexes))),
             token: self.token.child_token(),
             indexes: Arc::clone(&self.indexes),
+            counts: Arc::clone(&self.counts),
             snapshot: ArcSwap::new(snapshot),
         });
+        self.counts.initializations.add(1);
         self.unready.lock().last_error = None;
         self.own_writes.listed(epoch.revision.get());
         self.epoch.store(Some(Arc::clone(&epoch)));
@@ -361,7 +380,10 @@ impl Cache {
                 }
                 match other {
                     None | Some(Ok(WatchItem::Events(_))) => {}
-                    Some(Ok(WatchItem::Progress(revision))) => epoch.publish(|log| log.advance(revision)),
+                    Some(Ok(WatchItem::Progress(revision))) => {
+                        self.counts.bookmarks.add(1);
+                        epoch.publish(|log| log.advance(revision));
+                    }
                     Some(Err(compacted @ StorageError::Compacted { .. })) => return compacted.into(),
                     Some(Err(error)) => {
                         tracing::debug!(resource = %self.options.resource, %error, "storage watch broke");
@@ -375,12 +397,14 @@ impl Cache {
 
     /// Shows what several revisions changed. Where one of them cannot be read, those before it are shown.
     fn apply(&self, epoch: &Epoch, batches: &[EventBatch]) -> Result<(), FeedError> {
+        self.counts.events_received.add(batches.iter().map(|batch| batch.events.len()).sum());
         let mut read = Vec::with_capacity(batches.len());
         let outcome = batches.iter().try_for_each(|batch| {
             read.push(self.changes_of(batch)?);
             Ok(())
         });
         if !read.is_empty() {
+            self.counts.events_dispatched.add(read.iter().map(|batch: &Batch| batch.changes.len()).sum());
             let now = self.clock.monotonic();
             epoch.publish(|log| log.apply(read, now));
         }

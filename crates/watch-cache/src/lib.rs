@@ -10,6 +10,7 @@
 mod cache;
 mod change;
 mod codec;
+mod counts;
 mod direct;
 mod error;
 mod event;
@@ -25,6 +26,7 @@ mod watcher;
 pub use cache::{Cache, CacheOptions, CacheStats, Since, WatchRequest};
 pub use change::ChangeKind;
 pub use codec::{Codec, CorruptObject, CorruptStage};
+pub use counts::{CacheCounts, Count, READ_WAIT_SECONDS, ReadWaits};
 pub use direct::{DirectWatcher, PAGE_KEYS};
 pub use error::{CacheError, WatchFault};
 pub use event::{ChangeEvent, Event};

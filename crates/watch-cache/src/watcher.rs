@@ -157,7 +157,7 @@ impl Watcher {
         let Some(mut initial) = self.initial.take() else { return };
         // The log has to be looked at before waiting: nobody rings for what it already has.
         self.behind = true;
-        let mut looked_at = 0;
+        let (mut looked_at, pending_before) = (0, self.pending.len());
         let mut last = None;
         for stored in initial.snapshot.scoped(&self.scope, &initial.from).take(INITIAL_SCAN) {
             looked_at += 1;
@@ -169,6 +169,7 @@ impl Watcher {
                 break;
             }
         }
+        self.epoch.counts.initial_events.add(self.pending.len() - pending_before);
         // Short of both bounds means that there are no more.
         if let Some(last) = last.filter(|_| looked_at == INITIAL_SCAN || self.pending.len() >= BATCH) {
             initial.from = format!("{last}\0");
@@ -182,6 +183,7 @@ impl Watcher {
         let read = self.epoch.log.read().read(&self.scope, self.position, &mut changes);
         let Ok(revision) = read else {
             let FellOut = FellOut;
+            self.epoch.counts.terminated_watchers.add(1);
             let oldest = self.epoch.log.read().oldest();
             self.pending.push_back(Event::Error(WatchFault::TooOld { requested: self.seen, oldest }));
             return;

@@ -21,7 +21,9 @@ pub(crate) async fn answered<T: Send>(
         fresh
     });
     loop {
+        let begun = cx.clock.monotonic();
         let outcome = evaluate(&answers);
+        cx.recorder.expressions_evaluated(cx.clock.monotonic() - begun);
         let open = answers.take_open();
         if open.is_empty() {
             return outcome;

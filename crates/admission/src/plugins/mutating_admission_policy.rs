@@ -63,7 +63,7 @@ impl Plugin for Policies {
     }
 
     fn is_needed(&self, cx: &Context, attributes: &Attributes) -> bool {
-        self.handles(attributes) && self.0.is_needed(cx)
+        self.handles(attributes) && self.0.is_needed(cx, attributes)
     }
 
     async fn mutate(
@@ -74,7 +74,7 @@ impl Plugin for Policies {
         old: Option<&dyn Object>,
     ) -> Result<(), ApiError> {
         let Some(object) = object else { return Ok(()) };
-        let set = self.0.current(cx).await?;
+        let sets = self.0.current(cx, attributes).await?;
         let memory = attributes.rounds.memory::<Mutex<Memory>>();
         if attributes.rounds.is_second() {
             begin_second(&mut memory.lock(), object);
@@ -82,7 +82,7 @@ impl Plugin for Policies {
         let known = Known::default();
         let (views, refusals) = (None, Vec::new());
         let mut run = Run { cx, attributes, known: &known, old, views, memory: &memory, refusals };
-        for policy in &set.policies {
+        for policy in sets.iter().flat_map(|set| &set.policies) {
             run.policy(policy, object).await?;
         }
         memory.lock().left = Some(object.clone_object());

@@ -17,11 +17,11 @@ use serde_json::json;
 
 use crate::matching::{Known, Subject};
 use crate::versions::assign;
-use crate::webhook::{self, Asking, Failure, Hook, Hooks, Question};
+use crate::webhook::{self, Asking, Configuration as _, Failure, Hook, Hooks, Question};
 use crate::{Attributes, Context, Pass, Passes, Plugin, PluginEntry, Served};
 
 pub(super) const ENTRY: PluginEntry = PluginEntry {
-    name: "MutatingAdmissionWebhook",
+    name: MutatingWebhookConfiguration::PLUGIN,
     enabled_by_default: true,
     passes: Passes::Mutating,
     reads: &[&MutatingWebhookConfiguration::TYPE, &Namespace::TYPE],
@@ -47,12 +47,12 @@ struct Memory {
 
 #[async_trait]
 impl Plugin for MutatingWebhook {
-    fn handles(&self, attributes: &Attributes) -> bool {
-        webhook::may_be_asked(attributes)
+    fn handles(&self, _: &Attributes) -> bool {
+        true
     }
 
     fn is_needed(&self, cx: &Context, attributes: &Attributes) -> bool {
-        self.handles(attributes) && cx.lookup.has_any(MutatingWebhookConfiguration::TYPE.place())
+        Hooks::<MutatingWebhookConfiguration>::is_needed(cx, attributes)
     }
 
     async fn mutate(
@@ -69,7 +69,7 @@ impl Plugin for MutatingWebhook {
         let known = Known::default();
         let mut round = Round { asking, old, known: &known, object, memory: &memory };
         round.begin();
-        for (index, hook) in hooks.iter().enumerate() {
+        for (index, hook) in hooks.iter().enumerate().filter(|(_, hook)| hook.may_be_asked(attributes)) {
             round.ask(index, hook).await?;
         }
         round.end();

@@ -32,8 +32,18 @@ pub(crate) struct Fixture {
     pub(super) allowed: Vec<(&'static str, &'static str)>,
     /// The namespaces that were created.
     pub(super) created: Arc<Mutex<Vec<String>>>,
+    /// What files state, for every plugin.
+    pub(super) files: Vec<Arc<dyn Object>>,
     /// How often the cache was asked.
     pub(super) lookups: Arc<AtomicUsize>,
+}
+
+struct Files(Vec<Arc<dyn Object>>);
+
+impl crate::Manifests for Files {
+    fn of_plugin(&self, _: &str) -> Arc<[Arc<dyn Object>]> {
+        self.0.clone().into()
+    }
 }
 
 /// A create of a resource, by nobody in particular.
@@ -65,6 +75,12 @@ impl Fixture {
         self
     }
 
+    /// The same where files state these.
+    pub(crate) fn with_files(mut self, files: Vec<Arc<dyn Object>>) -> Self {
+        self.files = files;
+        self
+    }
+
     fn find(&self, resource: &str, namespace: &str, name: &str) -> Option<Arc<dyn Object>> {
         let is_it = |object: &dyn Object| object.meta().name == name && object.meta().namespace == namespace;
         let found = self.cached.iter().find(|(own, object)| *own == resource && is_it(&**object));
@@ -79,6 +95,7 @@ impl Fixture {
     pub(crate) fn context(&self) -> Context {
         Context {
             lookup: Arc::new(self.clone()),
+            manifests: Arc::new(Files(self.files.clone())),
             versions: Arc::new(crate::OneVersion),
             callers: crate::webhook::Callers::none(),
             clock: TokioClock::shared(),

@@ -38,7 +38,7 @@ impl Plugin for Policies {
     }
 
     fn is_needed(&self, cx: &Context, attributes: &Attributes) -> bool {
-        self.handles(attributes) && self.0.is_needed(cx)
+        self.handles(attributes) && self.0.is_needed(cx, attributes)
     }
 
     async fn validate(
@@ -48,11 +48,11 @@ impl Plugin for Policies {
         object: Option<&dyn Object>,
         old: Option<&dyn Object>,
     ) -> Result<(), ApiError> {
-        let set = self.0.current(cx).await?;
+        let sets = self.0.current(cx, attributes).await?;
         let known = Known::default();
         let subject = Subject::new(cx, attributes, object, old, &known);
         let (mut decision, mut views) = (PolicyDecision::default(), None);
-        for policy in &set.policies {
+        for policy in sets.iter().flat_map(|set| &set.policies) {
             let Some(plan) = plan(cx, attributes, &subject, policy).await else { continue };
             for misfit in &plan.misfits {
                 if let Some(message) = policy.failure.judge(misfit.message.clone()) {

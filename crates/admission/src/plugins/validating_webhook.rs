@@ -10,11 +10,11 @@ use async_trait::async_trait;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 
 use crate::matching::{Known, Subject};
-use crate::webhook::{self, Asking, Failure, Hook, Hooks, Question};
+use crate::webhook::{self, Asking, Configuration as _, Failure, Hook, Hooks, Question};
 use crate::{Attributes, Context, Pass, Passes, Plugin, PluginEntry};
 
 pub(super) const ENTRY: PluginEntry = PluginEntry {
-    name: "ValidatingAdmissionWebhook",
+    name: ValidatingWebhookConfiguration::PLUGIN,
     enabled_by_default: true,
     passes: Passes::Validating,
     reads: &[&ValidatingWebhookConfiguration::TYPE, &Namespace::TYPE],
@@ -29,12 +29,12 @@ struct ValidatingWebhook {
 
 #[async_trait]
 impl Plugin for ValidatingWebhook {
-    fn handles(&self, attributes: &Attributes) -> bool {
-        webhook::may_be_asked(attributes)
+    fn handles(&self, _: &Attributes) -> bool {
+        true
     }
 
     fn is_needed(&self, cx: &Context, attributes: &Attributes) -> bool {
-        self.handles(attributes) && cx.lookup.has_any(ValidatingWebhookConfiguration::TYPE.place())
+        Hooks::<ValidatingWebhookConfiguration>::is_needed(cx, attributes)
     }
 
     async fn validate(
@@ -50,7 +50,7 @@ impl Plugin for ValidatingWebhook {
         let known = Known::default();
         let subject = Subject::new(cx, attributes, object, old, &known);
         let mut questions = Vec::new();
-        for hook in hooks.iter() {
+        for hook in hooks.iter().filter(|hook| hook.may_be_asked(attributes)) {
             let Some(matched) = hook.matches(&subject).await? else { continue };
             let question = Question::new(&asking, matched, [object, old]).await?;
             if asking.is_wanted(hook, &question.shown(attributes, [object, old])).await? {

@@ -13,8 +13,10 @@ use cel::Value;
 use parking_lot::Mutex;
 
 use super::failure::FailurePolicy;
+use super::is_own;
 use crate::expressions::{Held, holds};
-use crate::lookup::typed;
+use crate::lookup::{same, typed};
+use crate::manifests::of_type;
 use crate::matching::{Criteria, MatchPolicy, Rule};
 use crate::recorder::{ConditionKind, ConditionRun};
 use crate::{Attributes, Context, Pass};
@@ -35,7 +37,7 @@ pub(crate) struct BindingParts<'a> {
     pub(crate) resources: Option<&'a MatchResources>,
 }
 
-/// A kind of policies.
+/// A kind of policies, which is called as its plugin is.
 pub(crate) trait PolicyKind: Kind + Object {
     /// What binds them.
     type Binding: Kind + Object;
@@ -76,17 +78,22 @@ pub(crate) struct Set<P: PolicyKind> {
     seen: (Vec<Arc<P>>, Vec<Arc<P::Binding>>),
 }
 
-/// The set that counts now.
-pub(crate) struct Sets<P: PolicyKind>(Mutex<Arc<Set<P>>>);
-
-impl<P: PolicyKind> Default for Sets<P> {
+impl<P: PolicyKind> Default for Set<P> {
     fn default() -> Self {
-        Self(Mutex::new(Arc::new(Set { policies: Vec::new(), seen: (Vec::new(), Vec::new()) })))
+        Self { policies: Vec::new(), seen: (Vec::new(), Vec::new()) }
     }
 }
 
-fn same<T>(one: &[Arc<T>], other: &[Arc<T>]) -> bool {
-    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| Arc::ptr_eq(one, other))
+/// The sets that count now: what files state and what the API has know nothing of each other.
+pub(crate) struct Sets<P: PolicyKind> {
+    files: Mutex<Arc<Set<P>>>,
+    api: Mutex<Arc<Set<P>>>,
+}
+
+impl<P: PolicyKind> Default for Sets<P> {
+    fn default() -> Self {
+        Self { files: Mutex::default(), api: Mutex::default() }
+    }
 }
 
 /// Where the objects of a kind are, in the best version that is served.
@@ -102,30 +109,49 @@ async fn all<T: Kind + Object>(cx: &Context) -> Result<Vec<Arc<T>>, ApiError> {
 }
 
 impl<P: PolicyKind> Sets<P> {
-    /// Whether any policy may count. Without a binding none does.
-    pub(crate) fn is_needed(&self, cx: &Context) -> bool {
-        let Some(place) = place::<P::Binding>(cx) else { return false };
-        cx.lookup.at_hand(place, "").is_none_or(|bindings| !bindings.is_empty())
+    /// Whether any policy may count for a request. Without a binding none does.
+    pub(crate) fn is_needed(&self, cx: &Context, attributes: &Attributes) -> bool {
+        !cx.manifests.of_plugin(P::TYPE.kind).is_empty() || (!is_own(attributes) && has_bindings::<P>(cx))
     }
 
-    /// What counts now, once caches are filled.
+    /// What counts for a request now, once caches are filled: what files state comes first.
     ///
     /// # Errors
     /// When they cannot be.
-    pub(crate) async fn current(&self, cx: &Context) -> Result<Arc<Set<P>>, ApiError> {
+    pub(crate) async fn current(&self, cx: &Context, attributes: &Attributes) -> Result<[Arc<Set<P>>; 2], ApiError> {
+        let stated = cx.manifests.of_plugin(P::TYPE.kind);
+        let of_files = brought_up(cx, &self.files, of_type(&stated), of_type(&stated));
+        if is_own(attributes) {
+            return Ok([of_files, Arc::default()]);
+        }
         let bindings = all::<P::Binding>(cx).await?;
         let policies = if bindings.is_empty() { Vec::new() } else { all::<P>(cx).await? };
-        // Held while it compiles, so that one does it for all who wait for it.
-        let mut current = self.0.lock();
-        if !same(&current.seen.0, &policies) || !same(&current.seen.1, &bindings) {
-            *current = Arc::new(current.next(policies, bindings));
-        }
-        Ok(Arc::clone(&current))
+        Ok([of_files, brought_up(cx, &self.api, policies, bindings)])
     }
 }
 
+fn has_bindings<P: PolicyKind>(cx: &Context) -> bool {
+    let Some(place) = place::<P::Binding>(cx) else { return false };
+    cx.lookup.at_hand(place, "").is_none_or(|bindings| !bindings.is_empty())
+}
+
+/// The set of these policies and bindings, which replaces the former one where they are others.
+fn brought_up<P: PolicyKind>(
+    cx: &Context,
+    current: &Mutex<Arc<Set<P>>>,
+    policies: Vec<Arc<P>>,
+    bindings: Vec<Arc<P::Binding>>,
+) -> Arc<Set<P>> {
+    // Held while it compiles, so that one does it for all who wait for it.
+    let mut current = current.lock();
+    if !same(&current.seen.0, &policies) || !same(&current.seen.1, &bindings) {
+        *current = Arc::new(current.next(cx, policies, bindings));
+    }
+    Arc::clone(&current)
+}
+
 impl<P: PolicyKind> Set<P> {
-    fn next(&self, policies: Vec<Arc<P>>, bindings: Vec<Arc<P::Binding>>) -> Self {
+    fn next(&self, cx: &Context, policies: Vec<Arc<P>>, bindings: Vec<Arc<P::Binding>>) -> Self {
         let mut by_policy: BTreeMap<&str, Vec<Arc<P::Binding>>> = BTreeMap::new();
         for binding in &bindings {
             by_policy.entry(P::binding(binding).policy).or_default().push(Arc::clone(binding));
@@ -137,7 +163,7 @@ impl<P: PolicyKind> Set<P> {
                 own.bindings.len() == bindings.len()
                     && own.bindings.iter().zip(bindings).all(|(own, new)| Arc::ptr_eq(&own.object, new))
             });
-            Some(unchanged.map_or_else(|| Arc::new(Policy::new(object, bindings)), Arc::clone))
+            Some(unchanged.map_or_else(|| Arc::new(Policy::compiled(cx, object, bindings)), Arc::clone))
         });
         let compiled = compiled.collect();
         Self { policies: compiled, seen: (policies, bindings) }
@@ -145,6 +171,14 @@ impl<P: PolicyKind> Set<P> {
 }
 
 impl<P: PolicyKind> Policy<P> {
+    /// A policy with its bindings, of which it is told how long its expressions took to compile.
+    fn compiled(cx: &Context, object: &Arc<P>, bindings: &[Arc<P::Binding>]) -> Self {
+        let begun = cx.clock.monotonic();
+        let policy = Self::new(object, bindings);
+        cx.recorder.expressions_compiled(cx.clock.monotonic() - begun);
+        policy
+    }
+
     fn new(object: &Arc<P>, bindings: &[Arc<P::Binding>]) -> Self {
         let parts = object.parts();
         let scope = Scope { params: parts.param_kind.is_some(), authorizer: true, patches: P::PATCHES };

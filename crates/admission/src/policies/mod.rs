@@ -30,7 +30,7 @@ pub(crate) use views::Views;
 use crate::Attributes;
 use crate::recorder::PolicyError;
 
-/// The policies and their bindings, which are not subject to any.
+/// The policies and their bindings, which are not subject to any of the API.
 const OWN: [&str; 4] = [
     "validatingadmissionpolicies",
     "validatingadmissionpolicybindings",
@@ -49,8 +49,12 @@ const REVIEWS: [(&str, &str); 6] = [
 
 /// Whether no policy is asked, whatever it is about.
 pub(crate) fn is_exempt(attributes: &Attributes) -> bool {
-    let (group, resource) = (attributes.group.as_str(), attributes.resource.as_str());
-    (group == GROUP && OWN.contains(&resource)) || REVIEWS.contains(&(group, resource))
+    REVIEWS.contains(&(attributes.group.as_str(), attributes.resource.as_str()))
+}
+
+/// Whether only the policies of files are asked.
+fn is_own(attributes: &Attributes) -> bool {
+    attributes.group == GROUP && OWN.contains(&attributes.resource.as_str())
 }
 
 /// What metrics call an error of an expression.

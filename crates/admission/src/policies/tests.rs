@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use api_machinery::object::{Object, from_value};
@@ -139,4 +140,39 @@ async fn annotations_are_published_and_bad_ones_refuse() {
         let expected: Vec<_> = published.map(|value| ("p/k".to_owned(), value.to_owned())).into_iter().collect();
         assert_eq!(attributes.annotations.take(), expected, "{expression} {failure}");
     }
+}
+
+/// What files state is asked first, and about the API's own policies, too; a binding of the API binds nothing of a file.
+#[tokio::test]
+async fn policies_of_files_know_nothing_of_those_of_the_api() {
+    let about_policies = json!({"matchConstraints": {"resourceRules": [{
+        "operations": ["CREATE"], "apiGroups": ["*"], "apiVersions": ["*"],
+        "resources": ["pods", "validatingadmissionpolicies"],
+    }]}});
+    let stated = |names: &[&str], bound: &[&str]| -> Vec<Arc<dyn Object>> {
+        let policies = names.iter().map(|name| Arc::new(policy(name, "false", &about_policies)) as Arc<dyn Object>);
+        policies.chain(bound.iter().map(|name| Arc::new(binding(name)) as Arc<dyn Object>)).collect()
+    };
+    let own = Attributes { resource: "validatingadmissionpolicies".into(), ..attributes() };
+    let own = Attributes { group: "admissionregistration.k8s.io".into(), namespace: String::new(), ..own };
+    let review =
+        Attributes { group: "authorization.k8s.io".into(), resource: "subjectaccessreviews".into(), ..attributes() };
+    let refused_by = async |fixture: &Fixture, attributes: &Attributes| {
+        let (cx, plugin) = (fixture.context(), plugin());
+        if !plugin.is_needed(&cx, attributes) {
+            return None;
+        }
+        let refusal = plugin.validate(&cx, attributes, Some(&pod() as &dyn Object), None).await.err()?;
+        refusal.message.split('\'').nth(1).map(str::to_owned)
+    };
+    let with = |files: Vec<Arc<dyn Object>>| cluster(vec![policy("api", "false", &about_policies)]).with_files(files);
+    let files = with(stated(&["z.static"], &["z.static"]));
+    assert_eq!(refused_by(&files, &attributes()).await.as_deref(), Some("z.static"));
+    assert_eq!(refused_by(&files, &own).await.as_deref(), Some("z.static"));
+    assert_eq!(refused_by(&files, &review).await, None);
+    let none = with(Vec::new());
+    assert_eq!(refused_by(&none, &attributes()).await.as_deref(), Some("api"));
+    assert_eq!(refused_by(&none, &own).await, None);
+    let unbound = with(stated(&["api"], &[]));
+    assert_eq!(refused_by(&unbound, &own).await, None, "only the API binds it, which has another of that name");
 }

@@ -10,7 +10,9 @@ use api_types::admissionregistration_v1::constants::{
 use api_types::admissionregistration_v1::{Webhook, WebhookClientConfig};
 
 use super::caller::{Address, Target};
+use super::may_be_asked;
 use super::review::ReviewVersion;
+use crate::Attributes;
 use crate::matching::{Criteria, MatchPolicy, Matched, Rule, Subject};
 
 /// How long an answer may take where a configuration says nothing; defaults say so, too.
@@ -27,9 +29,19 @@ pub(crate) enum SideEffects {
     Possible,
 }
 
+/// Where a configuration comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// Somebody has written it through the API.
+    Api,
+    /// It stands in a file.
+    File,
+}
+
 /// A webhook.
 #[derive(Debug)]
 pub(crate) struct Hook {
+    source: Source,
     /// The name of its configuration.
     pub(crate) configuration: String,
     pub(crate) name: String,
@@ -50,12 +62,17 @@ pub(crate) struct Hook {
 
 impl Hook {
     /// A webhook of a configuration, the `nth` of its name there.
-    pub(super) fn new(configuration: &str, own: &Webhook<'_>, nth: usize) -> Self {
+    pub(super) fn new((configuration, source): (&str, Source), own: &Webhook<'_>, nth: usize) -> Self {
+        let root = match source {
+            Source::Api => "",
+            Source::File => "manifest/",
+        };
         let timeout = own.timeout_seconds.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs);
         Self {
+            source,
             configuration: configuration.to_owned(),
             name: own.name.to_owned(),
-            id: format!("{configuration}/{}/{nth}", own.name),
+            id: format!("{root}{configuration}/{}/{nth}", own.name),
             criteria: criteria(own),
             conditions: conditions(own),
             target: target(own.client_config),
@@ -69,6 +86,11 @@ impl Hook {
             fails_open: own.failure_policy == Some(failure_policy_type::IGNORE),
             again_if_needed: own.reinvocation_policy == Some(reinvocation_policy_type::IF_NEEDED),
         }
+    }
+
+    /// Whether it may be asked about a request at all, whatever it is about.
+    pub(crate) fn may_be_asked(&self, attributes: &Attributes) -> bool {
+        self.source == Source::File || may_be_asked(attributes)
     }
 
     /// Whether it is to be asked about a request, and as of which version.

@@ -9,7 +9,10 @@ use api_machinery::status::ApiError;
 use api_types::admissionregistration_v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration, Webhook};
 use parking_lot::Mutex;
 
-use super::Hook;
+use super::hook::Source;
+use super::{Hook, may_be_asked};
+use crate::lookup::same;
+use crate::manifests::of_type;
 use crate::{Attributes, Context};
 
 /// How long a request waits for the configurations to be known, as upstream.
@@ -17,17 +20,24 @@ const READY_WAIT: Duration = Duration::from_secs(10);
 
 /// A kind that names webhooks.
 pub(crate) trait Configuration: Kind + Object {
+    /// The plugin that asks them.
+    const PLUGIN: &'static str;
+
     /// Its webhooks, in their order.
     fn webhooks(&self) -> Vec<Webhook<'_>>;
 }
 
 impl Configuration for MutatingWebhookConfiguration {
+    const PLUGIN: &'static str = "MutatingAdmissionWebhook";
+
     fn webhooks(&self) -> Vec<Webhook<'_>> {
         self.webhooks.iter().map(Webhook::from).collect()
     }
 }
 
 impl Configuration for ValidatingWebhookConfiguration {
+    const PLUGIN: &'static str = "ValidatingAdmissionWebhook";
+
     fn webhooks(&self) -> Vec<Webhook<'_>> {
         self.webhooks.iter().map(Webhook::from).collect()
     }
@@ -37,41 +47,50 @@ impl Configuration for ValidatingWebhookConfiguration {
 pub(crate) struct Hooks<T>(Mutex<Ready<T>>);
 
 struct Ready<T> {
-    /// What they were made of: as long as the cache hands out the same, nothing has changed.
-    of: Vec<Arc<T>>,
+    /// What they were made of, of files and of the API: as long as the same is handed out, nothing has changed.
+    of: [Vec<Arc<T>>; 2],
     hooks: Arc<[Hook]>,
 }
 
 impl<T> Default for Hooks<T> {
     fn default() -> Self {
-        Self(Mutex::new(Ready { of: Vec::new(), hooks: Arc::from([]) }))
+        Self(Mutex::new(Ready { of: [Vec::new(), Vec::new()], hooks: Arc::from([]) }))
     }
 }
 
 impl<T: Configuration> Hooks<T> {
-    /// The webhooks as they are now; a request looks at them once.
+    /// Whether there may be a webhook to ask about a request.
+    pub(crate) fn is_needed(cx: &Context, attributes: &Attributes) -> bool {
+        (may_be_asked(attributes) && cx.lookup.has_any(T::TYPE.place()))
+            || !cx.manifests.of_plugin(T::PLUGIN).is_empty()
+    }
+
+    /// The webhooks as they are now, those of files first; a request looks at them once.
     ///
     /// # Errors
     /// 403 as long as they are not known.
     pub(crate) async fn current(&self, cx: &Context, attributes: &Attributes) -> Result<Arc<[Hook]>, ApiError> {
         let filled = tokio::time::timeout(READY_WAIT, cx.lookup.list_filled::<T>("")).await;
-        let Ok(Ok(mut now)) = filled else { return Err(attributes.forbidden("not yet ready to handle request")) };
-        now.sort_by(|one, other| one.meta().name.cmp(&other.meta().name));
+        let Ok(Ok(of_api)) = filled else { return Err(attributes.forbidden("not yet ready to handle request")) };
+        let mut now = [of_type::<T>(&cx.manifests.of_plugin(T::PLUGIN)), of_api];
+        now.iter_mut().for_each(|all| all.sort_by(|one, other| one.meta().name.cmp(&other.meta().name)));
         let mut ready = self.0.lock();
-        let same = now.len() == ready.of.len() && now.iter().zip(&ready.of).all(|(one, other)| Arc::ptr_eq(one, other));
-        if !same {
-            ready.hooks = now.iter().flat_map(|own| hooks_of(&**own)).collect();
+        if !now.iter().zip(&ready.of).all(|(now, former)| same(now, former)) {
+            let of =
+                |source, all: &[Arc<T>]| -> Vec<Hook> { all.iter().flat_map(|own| hooks_of(&**own, source)).collect() };
+            let [of_files, of_api] = &now;
+            ready.hooks = of(Source::File, of_files).into_iter().chain(of(Source::Api, of_api)).collect();
             ready.of = now;
         }
         Ok(Arc::clone(&ready.hooks))
     }
 }
 
-fn hooks_of<T: Configuration>(configuration: &T) -> Vec<Hook> {
+fn hooks_of<T: Configuration>(configuration: &T, source: Source) -> Vec<Hook> {
     let mut seen: HashMap<String, usize> = HashMap::new();
     let hook = |own: Webhook<'_>| {
         let nth = seen.entry(own.name.to_owned()).and_modify(|nth| *nth += 1).or_default();
-        Hook::new(&configuration.meta().name, &own, *nth)
+        Hook::new((&configuration.meta().name, source), &own, *nth)
     };
     configuration.webhooks().into_iter().map(hook).collect()
 }

@@ -16,10 +16,10 @@ pub use caller::{Address, CallError, Caller, Callers, NoCaller, Target};
 
 pub(crate) use ask::{Asking, Failure, over};
 pub(crate) use hook::Hook;
-pub(crate) use hooks::Hooks;
+pub(crate) use hooks::{Configuration, Hooks};
 pub(crate) use question::Question;
 
-/// Webhooks are not asked about these kinds: nobody could remove a webhook that refuses its own removal.
+/// Webhooks of the API are not asked about these kinds: nobody could remove one that refuses its own removal.
 const NEVER_ASKED: [&str; 6] = [
     "MutatingAdmissionPolicy",
     "MutatingAdmissionPolicyBinding",
@@ -29,7 +29,7 @@ const NEVER_ASKED: [&str; 6] = [
     "ValidatingWebhookConfiguration",
 ];
 
-/// Whether webhooks may be asked about a request.
+/// Whether webhooks of the API may be asked about a request.
 pub(crate) fn may_be_asked(attributes: &Attributes) -> bool {
     let kind = &attributes.kind;
     kind.group != api_types::admissionregistration_v1::GROUP || !NEVER_ASKED.contains(&&*kind.kind)

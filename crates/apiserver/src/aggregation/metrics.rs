@@ -4,8 +4,8 @@ use std::io;
 
 use component_base::metrics::{Counters, Desc, Gauges, Metrics, Stability};
 
-use super::certificates::Outdated;
 use super::known::Change;
+use crate::outdated_certificates::OutdatedCertificates;
 
 const UNAVAILABLE: Desc = Desc::new(
     "aggregator_unavailable_apiservice",
@@ -47,8 +47,7 @@ pub(super) struct AggregationMetrics {
     went_away: Counters,
     discoveries: Counters,
     descriptions: Counters,
-    without_names: Counters,
-    sha1: Counters,
+    certificates: OutdatedCertificates,
 }
 
 impl AggregationMetrics {
@@ -58,8 +57,7 @@ impl AggregationMetrics {
             went_away: metrics.counters(&WENT_AWAY),
             discoveries: metrics.counters(&DISCOVERIES),
             descriptions: metrics.counters(&DESCRIPTIONS),
-            without_names: metrics.counters(&WITHOUT_NAMES),
-            sha1: metrics.counters(&SHA1),
+            certificates: OutdatedCertificates::new(metrics, &WITHOUT_NAMES, &SHA1),
         }
     }
 
@@ -80,11 +78,7 @@ impl AggregationMetrics {
 
     /// A connection failed.
     pub(super) fn note_failure(&self, error: &io::Error) {
-        match Outdated::of(error) {
-            Some(Outdated::WithoutNames) => self.without_names.with(&[]).inc(),
-            Some(Outdated::Sha1) => self.sha1.with(&[]).inc(),
-            None => {}
-        }
+        self.certificates.note_failure(error);
     }
 
     pub(super) fn note_discovery(&self) {

@@ -6,7 +6,6 @@
 
 mod autoregistration;
 mod availability;
-mod certificates;
 pub(crate) mod connections;
 mod described;
 mod destination;

@@ -17,7 +17,7 @@ use authz::rbac::Rbac;
 use authz::webhook::WebhookMetrics;
 use authz::{Authorizer, configuration};
 use component_base::lifecycle::Lifecycle;
-use component_base::metrics::Metrics;
+use component_base::metrics::{Histograms, Metrics};
 use egress::EgressSelector;
 use registry::Registry;
 
@@ -47,7 +47,7 @@ pub(crate) struct Dependencies<'a> {
 /// When a file cannot be used.
 pub(crate) fn build(dependencies: &Dependencies<'_>, metrics: &Metrics) -> Result<Arc<dyn Authorizer>, BuildError> {
     let builder = Builder {
-        built_in: built_in(dependencies)?,
+        built_in: built_in(dependencies, nodes::durations(metrics))?,
         webhooks: WebhookMetrics::new(metrics),
         decisions: decisions(metrics),
         egress: dependencies.egress.clone(),
@@ -63,12 +63,12 @@ pub(crate) fn build(dependencies: &Dependencies<'_>, metrics: &Metrics) -> Resul
 }
 
 /// The authorizers that there is one of, where the configuration names them.
-fn built_in(dependencies: &Dependencies<'_>) -> Result<BuiltIn, BuildError> {
+fn built_in(dependencies: &Dependencies<'_>, of_links: Histograms) -> Result<BuiltIn, BuildError> {
     let Dependencies { config, rbac, registry, lifecycle, .. } = dependencies;
     let named = |wanted: &str| config.authorizers.authorizers.iter().any(|own| own.type_ == wanted);
     let node = named("Node").then(|| {
         let graph = Arc::new(Graph::default());
-        nodes::keep(&graph, registry, lifecycle.tasks());
+        nodes::keep(&graph, registry, lifecycle, of_links);
         Arc::new(NodeAuthorizer::new(graph)) as Arc<dyn Authorizer>
     });
     let abac = match &config.policy_file {

@@ -6,54 +6,87 @@ use api_machinery::object::Object;
 use api_types::core_v1::{PersistentVolume, Pod};
 use api_types::storage_v1::VolumeAttachment;
 use authz::node::Graph;
-use base::TaskGroup;
+use base::SharedClock;
+use component_base::lifecycle::Lifecycle;
+use component_base::metrics::{Desc, Histograms, Metrics, Stability, exponential};
 use registry::Registry;
 
 use crate::follow::{Follower, follow};
 
-/// Keeps the links up to date for as long as the tasks live.
-pub(super) fn keep(graph: &Arc<Graph>, registry: &Registry, tasks: &TaskGroup) {
-    follow(registry, ("", "v1", "pods"), Arc::new(Pods(Arc::clone(graph))), tasks);
-    follow(registry, ("", "v1", "persistentvolumes"), Arc::new(Volumes(Arc::clone(graph))), tasks);
-    let attachments = Arc::new(Attachments(Arc::clone(graph)));
-    follow(registry, ("storage.k8s.io", "v1", "volumeattachments"), attachments, tasks);
+const SECONDS: &[f64] = &exponential::<12>(0.0001, 2.0);
+const ACTIONS: Desc = Desc::new(
+    "node_authorizer_graph_actions_duration_seconds",
+    "How long changes of the links between nodes and objects took.",
+    Stability::Alpha,
+)
+.labels(&["operation"])
+.buckets(SECONDS);
+
+/// How long changes of the links take.
+pub(super) fn durations(metrics: &Metrics) -> Histograms {
+    metrics.histograms(&ACTIONS)
 }
 
-struct Pods(Arc<Graph>);
+/// Keeps the links up to date for as long as the tasks live.
+pub(super) fn keep(graph: &Arc<Graph>, registry: &Registry, lifecycle: &Lifecycle, durations: Histograms) {
+    let (graph, clock, tasks) = (Arc::clone(graph), Arc::clone(lifecycle.clock()), lifecycle.tasks());
+    let links = Links { graph, clock, durations };
+    follow(registry, ("", "v1", "pods"), Arc::new(Pods(links.clone())), tasks);
+    follow(registry, ("", "v1", "persistentvolumes"), Arc::new(Volumes(links.clone())), tasks);
+    follow(registry, ("storage.k8s.io", "v1", "volumeattachments"), Arc::new(Attachments(links)), tasks);
+}
+
+/// The links, changes of which are timed.
+#[derive(Clone)]
+struct Links {
+    graph: Arc<Graph>,
+    clock: SharedClock,
+    durations: Histograms,
+}
+
+impl Links {
+    fn change(&self, operation: &str, change: impl FnOnce(&Graph)) {
+        let begun = self.clock.monotonic();
+        change(&self.graph);
+        self.durations.with(&[operation]).observe((self.clock.monotonic() - begun).as_secs_f64());
+    }
+}
+
+struct Pods(Links);
 
 impl Follower for Pods {
     fn set(&self, object: &dyn Object) {
         if let Some(pod) = object.downcast_ref::<Pod>() {
-            self.0.set_pod(pod);
+            self.0.change("AddPod", |graph| graph.set_pod(pod));
         }
     }
     fn gone(&self, namespace: &str, name: &str) {
-        self.0.delete_pod(namespace, name);
+        self.0.change("DeletePod", |graph| graph.delete_pod(namespace, name));
     }
 }
 
-struct Volumes(Arc<Graph>);
+struct Volumes(Links);
 
 impl Follower for Volumes {
     fn set(&self, object: &dyn Object) {
         if let Some(volume) = object.downcast_ref::<PersistentVolume>() {
-            self.0.set_volume(volume);
+            self.0.change("AddPV", |graph| graph.set_volume(volume));
         }
     }
     fn gone(&self, _: &str, name: &str) {
-        self.0.delete_volume(name);
+        self.0.change("DeletePV", |graph| graph.delete_volume(name));
     }
 }
 
-struct Attachments(Arc<Graph>);
+struct Attachments(Links);
 
 impl Follower for Attachments {
     fn set(&self, object: &dyn Object) {
         if let Some(attachment) = object.downcast_ref::<VolumeAttachment>() {
-            self.0.set_attachment(attachment);
+            self.0.change("AddVolumeAttachment", |graph| graph.set_attachment(attachment));
         }
     }
     fn gone(&self, _: &str, name: &str) {
-        self.0.delete_attachment(name);
+        self.0.change("DeleteVolumeAttachment", |graph| graph.delete_attachment(name));
     }
 }

@@ -1,6 +1,7 @@
 //! What is measured and logged of every request, from its arrival until its answer is sent.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use component_base::serving::Response;
 use http::StatusCode;
@@ -8,6 +9,7 @@ use http::request::Parts;
 use tokio::time::Instant;
 
 use super::held;
+use super::stages::ReadBytes;
 use crate::cx::ApiCx;
 use crate::metrics::ApiMetrics;
 use crate::request::{Query, RequestInfo};
@@ -107,6 +109,8 @@ pub(super) struct Observation {
     cx: Arc<ApiCx>,
     labels: Labels,
     dry_run: &'static str,
+    field_validation: &'static str,
+    read_bytes: ReadBytes,
     /// Whether the route counts: unknown paths do not.
     counted: bool,
     refused: bool,
@@ -136,6 +140,14 @@ impl Observation {
         let observation = Self {
             cx: Arc::clone(cx),
             dry_run,
+            field_validation: match query.first("fieldValidation") {
+                None | Some("") => "",
+                Some("Ignore") => "Ignore",
+                Some("Warn") => "Warn",
+                Some("Strict") => "Strict",
+                Some(_) => "invalid",
+            },
+            read_bytes: ReadBytes::default(),
             counted: info.is_resource && !labels.resource.is_empty(),
             refused: false,
             long_running: info.is_long_running(),
@@ -149,6 +161,30 @@ impl Observation {
             observation.long_running_gauge().inc();
         }
         observation
+    }
+
+    /// Where it is noted how long the body was.
+    pub(super) fn read_bytes(&self) -> ReadBytes {
+        Arc::clone(&self.read_bytes)
+    }
+
+    /// What is told of writes alone.
+    fn count_write(&self, elapsed: Duration) {
+        let (labels, metrics) = (&self.labels, &self.cx.metrics);
+        let verb = match labels.verb {
+            "POST" => "create",
+            "PUT" => "update",
+            "PATCH" | "APPLY" => "patch",
+            "DELETE" => "delete",
+            _ => return,
+        };
+        if verb != "delete" {
+            metrics.validated.with(&[self.field_validation]).observe(elapsed.as_secs_f64());
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a histogram of sizes")]
+        if let Some(bytes) = self.read_bytes.get() {
+            metrics.body_sizes.with(&[&labels.group, &labels.resource, verb]).observe(*bytes as f64);
+        }
     }
 
     fn values(&self) -> [&str; 7] {
@@ -202,6 +238,7 @@ impl Drop for Observation {
             self.cx.metrics.self_requests.with(&[verb, group, resource, subresource]).inc();
         }
         self.cx.metrics.duration.with(&head).observe(elapsed.as_secs_f64());
+        self.count_write(elapsed);
         if self.dry_run.is_empty() && verb != "WATCH" {
             self.cx.metrics.sli.with(&self.values()).observe(elapsed.as_secs_f64());
         }

@@ -57,7 +57,7 @@ impl Road {
                 let forms = if switched.enabled(gates::CBOR) { Forms::WithCbor } else { Forms::Usual };
                 let preferences = Preferences::new(&parts.headers, &query);
                 let preferences = preferences.compressing(switched.enabled(gates::COMPRESS)).among(forms);
-                let request = Request::received(parts, body, info, query, preferences);
+                let request = Request::received(parts, body, info, query, preferences, observed.read_bytes());
                 let response = match cors::preflight(origin.as_ref(), request.method()) {
                     Some(response) => response,
                     None => self.audited_answer(request).await,

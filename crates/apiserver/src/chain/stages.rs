@@ -2,7 +2,7 @@
 //! a `Request<Authorized>` cannot be reached by one that nobody has authorized.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use api_machinery::object::{Kind, Object};
 use api_machinery::status::ApiError;
@@ -48,8 +48,12 @@ pub(crate) struct Request<S> {
     warnings: Warnings,
     deadline: Option<Instant>,
     audited: Audited,
+    read_bytes: ReadBytes,
     stage: S,
 }
+
+/// How long the body was, once it has been read.
+pub(super) type ReadBytes = Arc<OnceLock<usize>>;
 
 impl Request<Received> {
     pub(super) fn received(
@@ -58,11 +62,13 @@ impl Request<Received> {
         info: Arc<RequestInfo>,
         query: Query,
         preferences: Preferences,
+        read_bytes: ReadBytes,
     ) -> Self {
         let preferences = Arc::new(preferences);
         let body = Mutex::new(body);
         let (warnings, audited) = (Warnings::default(), Audited::default());
-        Self { parts, body, info, query, preferences, warnings, deadline: None, audited, stage: Received(()) }
+        let (deadline, stage) = (None, Received(()));
+        Self { parts, body, info, query, preferences, warnings, deadline, audited, read_bytes, stage }
     }
 
     /// Says where something is noted of it, and of its answer.
@@ -115,7 +121,10 @@ impl Request<Authorized> {
     /// 413 when it is too large, 400 when it breaks off.
     pub(crate) async fn read_body(&mut self) -> Result<Bytes, ApiError> {
         let body = std::mem::replace(self.body.get_mut(), component_base::serving::empty());
-        read_limited(body).await
+        let body = read_limited(body).await?;
+        // It is read once.
+        let _ = self.read_bytes.set(body.len());
+        Ok(body)
     }
 
     /// Reads the body as some kind, such as a review. No defaults are set.
@@ -140,8 +149,8 @@ impl Request<Authorized> {
 
 impl<S> Request<S> {
     fn at<N>(self, stage: N) -> Request<N> {
-        let Self { parts, body, info, query, preferences, warnings, deadline, audited, stage: _ } = self;
-        Request { parts, body, info, query, preferences, warnings, deadline, audited, stage }
+        let Self { parts, body, info, query, preferences, warnings, deadline, audited, read_bytes, stage: _ } = self;
+        Request { parts, body, info, query, preferences, warnings, deadline, audited, read_bytes, stage }
     }
 
     /// What it asks for.

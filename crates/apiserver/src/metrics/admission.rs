@@ -106,6 +106,17 @@ const CONDITION_EXCLUSIONS: Desc = Desc::new(
 )
 .labels(CONDITIONS);
 
+const COMPILATION: Desc = Desc::new(
+    "apiserver_cel_compilation_duration_seconds",
+    "How long the expressions of a policy took to compile.",
+    Stability::Beta,
+);
+const EVALUATION: Desc = Desc::new(
+    "apiserver_cel_evaluation_duration_seconds",
+    "How long expressions of policies and conditions took to evaluate.",
+    Stability::Beta,
+);
+
 /// The families. The series of plugins and passes are found once: every write has dozens of samples.
 pub(crate) struct AdmissionMetrics {
     plugins: Histograms,
@@ -121,6 +132,8 @@ pub(crate) struct AdmissionMetrics {
     condition_time: Histograms,
     condition_errors: Counters,
     condition_exclusions: Counters,
+    compilation: Histograms,
+    evaluation: Histograms,
 }
 
 /// A series for each pass, operation and outcome.
@@ -142,6 +155,8 @@ impl AdmissionMetrics {
             condition_time: registry.histograms(&CONDITION_TIME),
             condition_errors: registry.counters(&CONDITION_ERRORS),
             condition_exclusions: registry.counters(&CONDITION_EXCLUSIONS),
+            compilation: registry.histograms(&COMPILATION),
+            evaluation: registry.histograms(&EVALUATION),
         }
     }
 }
@@ -191,6 +206,14 @@ impl Recorder for AdmissionMetrics {
         let values = [check.error.as_str(), check.policy, check.binding];
         self.mutating.0.with(&values).inc();
         self.mutating.1.with(&values).observe(check.took.as_secs_f64());
+    }
+
+    fn expressions_compiled(&self, took: Duration) {
+        self.compilation.with(&[]).observe(took.as_secs_f64());
+    }
+
+    fn expressions_evaluated(&self, took: Duration) {
+        self.evaluation.with(&[]).observe(took.as_secs_f64());
     }
 
     fn conditions_evaluated(&self, run: &ConditionRun<'_>, took: Duration) {

@@ -21,6 +21,15 @@ const DURATION: Desc = Desc::new(
 .labels(&["crd_name", "from_version", "to_version", "succeeded"])
 .buckets(SECONDS);
 
+const ASKING_SECONDS: &[f64] = &[0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0];
+const ASKING: Desc = Desc::new(
+    "apiserver_conversion_webhook_duration_seconds",
+    "How long conversion webhooks took to answer, by what came of it.",
+    Stability::Alpha,
+)
+.labels(&["result", "failure_type"])
+.buckets(ASKING_SECONDS);
+
 /// Why a question had no use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failure {
@@ -46,11 +55,16 @@ impl Failure {
 pub(crate) struct ConversionMetrics {
     requests: Counters,
     duration: Histograms,
+    asking: Histograms,
 }
 
 impl ConversionMetrics {
     pub(crate) fn new(metrics: &Metrics) -> Self {
-        Self { requests: metrics.counters(&REQUESTS), duration: metrics.histograms(&DURATION) }
+        Self {
+            requests: metrics.counters(&REQUESTS),
+            duration: metrics.histograms(&DURATION),
+            asking: metrics.histograms(&ASKING),
+        }
     }
 
     pub(crate) fn succeeded(&self) {
@@ -59,6 +73,12 @@ impl ConversionMetrics {
 
     pub(crate) fn failed(&self, why: Failure) {
         self.requests.with(&["failure", why.name()]).inc();
+    }
+
+    /// A webhook was asked.
+    pub(crate) fn answered(&self, failure: Option<Failure>, took: Duration) {
+        let labels = failure.map_or(["success", ""], |why| ["failure", why.name()]);
+        self.asking.with(&labels).observe(took.as_secs_f64());
     }
 
     pub(crate) fn took(&self, definition: &str, (from, to): (&str, &str), succeeded: bool, took: Duration) {

@@ -6,11 +6,14 @@ use std::path::{Path, PathBuf};
 use api_machinery::value::Value;
 use component_base::config_file;
 
+use crate::admission_manifests::{SOURCES, Source};
 use crate::config::WebhookKubeconfigs;
 
 const KIND: &str = "AdmissionConfiguration";
 const VERSIONS: [&str; 2] = ["apiserver.config.k8s.io/v1", "apiserver.k8s.io/v1alpha1"];
-/// The plugins whose configuration is no more than a file of credentials.
+/// The member with a directory of webhooks or policies.
+const MANIFESTS: &str = "staticManifestsDir";
+/// The plugins that have a file of credentials.
 const MUTATING: &str = "MutatingAdmissionWebhook";
 const VALIDATING: &str = "ValidatingAdmissionWebhook";
 /// Members of a file that has no kind, and whose they are: before there was a kind the whole file was the plugin's.
@@ -23,6 +26,8 @@ pub(super) struct PluginFiles {
     /// By plugin; the plugins read it.
     pub(super) plugins: BTreeMap<String, Value>,
     pub(super) webhooks: WebhookKubeconfigs,
+    /// Directories of webhooks and policies, by plugin.
+    pub(super) manifests: BTreeMap<&'static str, PathBuf>,
 }
 
 /// What a file says of plugins.
@@ -51,12 +56,16 @@ fn from_value(value: &Value, directory: &Path) -> Result<PluginFiles, String> {
             plugins.insert(name.to_owned(), configuration);
         }
     }
-    let mut kubeconfig = |name: &str| match plugins.remove(name) {
-        Some(own) => kubeconfig(&own).map_err(|why| format!("{name}: {why}")),
-        None => Ok(None),
-    };
-    let webhooks = WebhookKubeconfigs { mutating: kubeconfig(MUTATING)?, validating: kubeconfig(VALIDATING)? };
-    Ok(PluginFiles { plugins, webhooks })
+    let (mut kubeconfigs, mut manifests) = (BTreeMap::new(), BTreeMap::new());
+    for source in &SOURCES {
+        let Some(own) = plugins.remove(source.plugin) else { continue };
+        let stated = configured(source, &own).map_err(|why| format!("{}: {why}", source.plugin))?;
+        manifests.extend(stated.manifests.map(|directory| (source.plugin, directory)));
+        kubeconfigs.extend(stated.kubeconfig.map(|file| (source.plugin, file)));
+    }
+    let webhooks =
+        WebhookKubeconfigs { mutating: kubeconfigs.remove(MUTATING), validating: kubeconfigs.remove(VALIDATING) };
+    Ok(PluginFiles { plugins, webhooks, manifests })
 }
 
 /// What a file without a kind says.
@@ -76,7 +85,7 @@ fn old_plugins(value: &Value) -> Result<Option<BTreeMap<String, Value>>, String>
 /// Whether a plugin has a configuration.
 fn is_configurable(name: &str) -> bool {
     let has_own = |entry: &admission::PluginEntry| entry.name == name && entry.configuration.is_some();
-    name == MUTATING || name == VALIDATING || admission::ALL.iter().any(has_own)
+    SOURCES.iter().any(|source| source.plugin == name) || admission::ALL.iter().any(has_own)
 }
 
 /// The entries of plugins by their names; the first of each counts.
@@ -111,22 +120,27 @@ fn configuration(plugin: &Value, directory: &Path) -> Result<Option<Value>, Stri
     }
 }
 
-/// What a `WebhookAdmissionConfiguration` says.
-fn kubeconfig(value: &Value) -> Result<Option<PathBuf>, String> {
+/// What a plugin of webhooks or policies is told.
+struct Configured {
+    kubeconfig: Option<PathBuf>,
+    manifests: Option<PathBuf>,
+}
+
+/// What a `WebhookAdmissionConfiguration` or one of a plugin of policies says.
+fn configured(source: &Source, value: &Value) -> Result<Configured, String> {
     let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
-    if text("kind") != "WebhookAdmissionConfiguration" || text("apiVersion") != VERSIONS[0] {
+    if text("kind") != source.configuration || text("apiVersion") != VERSIONS[0] {
         return Err(format!("no kind {:?} is registered for version {:?}", text("kind"), text("apiVersion")));
     }
-    refuse_others(value, "", &["apiVersion", "kind", "kubeConfigFile", "staticManifestsDir"])?;
-    if !text("staticManifestsDir").is_empty() {
-        let gate = "ManifestBasedAdmissionControlConfig";
-        return Err(format!("staticManifestsDir requires the {gate} feature gate to be enabled"));
-    }
-    let file = Path::new(text("kubeConfigFile"));
-    if !file.as_os_str().is_empty() && !file.is_absolute() {
+    let of_webhooks = [MUTATING, VALIDATING].contains(&source.plugin).then_some("kubeConfigFile");
+    let known: Vec<&str> = ["apiVersion", "kind", MANIFESTS].into_iter().chain(of_webhooks).collect();
+    refuse_others(value, "", &known)?;
+    let file = |name: &str| Some(PathBuf::from(text(name))).filter(|file| !file.as_os_str().is_empty());
+    let (kubeconfig, manifests) = (file("kubeConfigFile"), file(MANIFESTS));
+    if let Some(file) = kubeconfig.as_ref().filter(|file| !file.is_absolute()) {
         return Err(format!("kubeConfigFile must be an absolute file path: {:?}", file.display().to_string()));
     }
-    Ok(Some(file.to_owned()).filter(|file| !file.as_os_str().is_empty()))
+    Ok(Configured { kubeconfig, manifests })
 }
 
 fn refuse_others(value: &Value, at: &str, known: &[&str]) -> Result<(), String> {
@@ -205,13 +219,28 @@ mod tests {
         assert_eq!(of("MutatingAdmissionWebhook", "kubeConfigFile: /etc/k"), Ok(mutating));
         let validating = WebhookKubeconfigs { mutating: None, validating: kubeconfig() };
         assert_eq!(of("ValidatingAdmissionWebhook", "kubeConfigFile: /etc/k"), Ok(validating));
-        for (more, expected) in [
-            ("kubeConfigFile: k", "must be an absolute file path"),
-            ("kubeconfig: /k", "unknown field"),
-            ("staticManifestsDir: /m", "requires the ManifestBasedAdmissionControlConfig feature gate"),
-        ] {
+        for (more, expected) in
+            [("kubeConfigFile: k", "must be an absolute file path"), ("kubeconfig: /k", "unknown field")]
+        {
             assert!(of("MutatingAdmissionWebhook", more).is_err_and(|why| why.contains(expected)), "{more}");
         }
+    }
+
+    #[test]
+    fn webhooks_and_policies_may_stand_in_a_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("admission.yaml");
+        let of = |plugin: &str, kind: &str| {
+            let kind = format!("apiVersion: apiserver.config.k8s.io/v1, kind: {kind}");
+            let plugins = format!("[{{name: {plugin}, configuration: {{{kind}, staticManifestsDir: /m}}}}]");
+            std::fs::write(&file, configuration(&plugins)).unwrap();
+            read(file.to_str().unwrap()).map(|own| own.manifests)
+        };
+        for Source { plugin, configuration, .. } in &SOURCES {
+            assert_eq!(of(plugin, configuration), Ok(BTreeMap::from([(*plugin, PathBuf::from("/m"))])), "{plugin}");
+        }
+        let problem = of("ValidatingAdmissionPolicy", "WebhookAdmissionConfiguration").unwrap_err();
+        assert!(problem.contains("ValidatingAdmissionPolicy: no kind \"WebhookAdmissionConfiguration\""), "{problem}");
     }
 
     #[test]

@@ -216,7 +216,7 @@ fn admission(options: &Options, errors: &mut Errors) -> AdmissionConfig {
         unreachable_toleration_seconds: options.int("default-unreachable-toleration-seconds"),
         ..admission::Settings::default()
     };
-    AdmissionConfig { selection, settings, webhook_kubeconfigs: files.webhooks }
+    AdmissionConfig { selection, settings, webhook_kubeconfigs: files.webhooks, manifests: files.manifests }
 }
 
 /// Which plugins run. The old flag names them all, and goes with neither of the new ones.

@@ -22,6 +22,7 @@ use super::handler::Itself;
 use super::store::Store;
 use super::{auditing, health};
 use crate::admission_lookup::RegistryLookup;
+use crate::admission_manifests::Followed;
 use crate::admission_versions::RegistryVersions;
 use crate::authentication::{Authentication, Dependencies, External};
 use crate::authorization::{self, Impersonations, MirroredRoles, RbacAuthorizer};
@@ -34,6 +35,7 @@ use crate::flow_control::{self, FlowControl};
 use crate::handlers::ownership::Ownership;
 use crate::hooks::{Hooks, PostStartHook};
 use crate::limits::{InFlight, Running, Seats, Watches};
+use crate::metrics::resources;
 use crate::metrics::services::{AllocationMetrics, show_networks};
 use crate::metrics::storage::StorageMetrics;
 use crate::metrics::{AdmissionMetrics, ApiMetrics};
@@ -41,7 +43,9 @@ use crate::peers;
 use crate::routes::Routes;
 use crate::server_id::{COMPONENT, server_id, server_id_hash};
 use crate::storage_versions::{StorageVersions, Updater};
-use crate::webhooks::{ADMISSION_ANSWER_BYTES, CONVERSION_ANSWER_BYTES, WebhookClients, WebhookCredentials};
+use crate::webhooks::{
+    ADMISSION_ANSWER_BYTES, CONVERSION_ANSWER_BYTES, WebhookClients, WebhookCredentials, WebhookSurroundings,
+};
 use crate::{admission_lookup, encryption_reload, extensions, gates, handlers, object_counts, storage_ready};
 
 const DROPPED_SPANS: Desc = Desc::new(
@@ -101,25 +105,22 @@ pub(super) fn assemble(
     let authorizer = authorizer(&config, &lifecycle, &egress, &registry, &rbac, &metrics)?;
     let custom_kinds = Arc::<CustomKinds>::default();
     let lookup: Arc<dyn admission::Lookup> = Arc::new(RegistryLookup::new(&registry, Arc::clone(&authorizer)));
-    let conversion_webhooks = conversion_webhooks(&lifecycle, &egress, &lookup);
-    let recorder = Arc::new(AdmissionMetrics::new(&metrics));
+    let webhooks = WebhookSurroundings::new(&lookup, &egress, &metrics);
+    let conversion_webhooks = conversion_webhooks(&lifecycle, &webhooks);
     let versions = Arc::new(RegistryVersions::new(&registry, &custom_kinds));
-    let admission = admission(&config, &lifecycle, &egress, lookup, versions, recorder)?;
+    let admission = admission(&config, &lifecycle, &webhooks, versions, &metrics)?;
 
-    let (mut routes, mut hooks) = (Routes::default(), vec![storage_ready::hook()]);
-    handlers::install(&mut routes);
-    #[cfg(test)]
-    crate::tests::install(&mut routes);
+    let (mut routes, mut hooks) = (first_routes(), vec![storage_ready::hook()]);
     hooks.extend(encryption.and_then(encryption_reload::hook));
-    let tracer = tracer(&config, &lifecycle, &metrics)?;
+    let tracer = tracer(&config, &lifecycle, &egress, &metrics)?;
     let audit = auditing::auditor(config.audit.as_ref(), &lifecycle, &egress, &metrics)?;
     let (served, others) = extensions::served(&config, &disabled, &lifecycle, &metrics, &health)?;
     let metrics = ApiMetrics::new(metrics, slis);
     let seats = seats(&config, &lifecycle, &registry, &metrics, &mut routes, &mut hooks);
     hooks.push(object_counts::hook());
     hooks.extend(lifecycle.gates().enabled(gates::COORDINATED).then(|| Arc::new(Coordination) as _));
-    let storage_versions = storage_versions(&lifecycle, &registry, &mut hooks);
     extensions::install(&mut routes, &mut hooks, &served, &others);
+    let storage_versions = storage_versions(&lifecycle, &registry, &mut hooks);
     let peers = peers::install(&mut hooks, &config, &lifecycle, &metrics.registry)?;
     hooks.extend(config.requests.fairness.then(|| Arc::new(flow_control::Producer) as _));
     handlers::debugging(&mut routes, &config.debugging, &lifecycle);
@@ -146,8 +147,8 @@ pub(super) fn assemble(
         overrides: store.overrides.all.clone(),
         audit,
         aggregation: others,
-        storage_versions,
         peers,
+        storage_versions,
         tracer,
         egress,
         config,
@@ -155,6 +156,16 @@ pub(super) fn assemble(
     };
     Ok((Arc::new(cx), routes, hooks))
 }
+
+/// The places that every server has.
+fn first_routes() -> Routes {
+    let mut routes = Routes::default();
+    handlers::install(&mut routes);
+    #[cfg(test)]
+    crate::tests::install(&mut routes);
+    routes
+}
+
 /// What the server stores, where servers tell of that.
 fn storage_versions(
     lifecycle: &Lifecycle,
@@ -165,7 +176,6 @@ fn storage_versions(
     hooks.push(Arc::new(Updater(Arc::clone(&versions))));
     Some(versions)
 }
-
 
 /// Who decides what requests may do.
 fn authorizer(
@@ -192,6 +202,7 @@ fn built_in(
     options.observers = Arc::new(move |resource| Some(calls.observer(resource)));
     let registry = Registry::new(options);
     show_networks(metrics, &registry);
+    resources::show(metrics, &registry);
     registry.install_built_in();
     let disabled = not_served(config, lifecycle.gates());
     for (group, version, resource) in &disabled {
@@ -204,18 +215,19 @@ fn built_in(
 fn admission(
     config: &ServerConfig,
     lifecycle: &Lifecycle,
-    egress: &EgressSelector,
-    lookup: Arc<dyn admission::Lookup>,
+    webhooks: &WebhookSurroundings,
     versions: Arc<RegistryVersions>,
-    recorder: Arc<AdmissionMetrics>,
+    metrics: &Metrics,
 ) -> Result<admission::Chain, BuildError> {
+    let manifests = Followed::load(&config.admission.manifests, lifecycle, metrics)?;
     let cx = admission::Context {
         versions,
-        callers: webhook_callers(config, lifecycle, egress, &lookup)?,
-        lookup,
+        callers: webhook_callers(config, lifecycle, webhooks)?,
+        lookup: Arc::clone(&webhooks.lookup),
+        manifests: Arc::new(manifests),
         clock: Arc::clone(lifecycle.clock()),
         rng: Arc::clone(lifecycle.rng()),
-        recorder,
+        recorder: Arc::new(AdmissionMetrics::new(metrics)),
     };
     let node_declared_features = lifecycle.gates().enabled(gates::NODE_DECLARED_FEATURES);
     let settings = admission::Settings { node_declared_features, ..config.admission.settings.clone() };
@@ -226,31 +238,26 @@ fn admission(
 fn webhook_callers(
     config: &ServerConfig,
     lifecycle: &Lifecycle,
-    egress: &EgressSelector,
-    lookup: &Arc<dyn admission::Lookup>,
+    webhooks: &WebhookSurroundings,
 ) -> Result<Callers, BuildError> {
     let cx = webhook_cx(lifecycle, "admission-webhooks");
     let caller = |file: &Option<PathBuf>| -> Result<Arc<dyn Caller>, BuildError> {
         let credentials = WebhookCredentials::read(file.as_deref()).map_err(BuildError::AdmissionWebhooks)?;
-        Ok(Arc::new(WebhookClients::new(lookup, credentials, egress, cx.clone(), ADMISSION_ANSWER_BYTES)))
+        Ok(Arc::new(WebhookClients::new(webhooks, credentials, cx.clone(), ADMISSION_ANSWER_BYTES)))
     };
     let files = &config.admission.webhook_kubeconfigs;
     let (mutating, validating) = (caller(&files.mutating)?, caller(&files.validating)?);
     let policy = config.admission.settings.configured.get::<ImagePolicyConfig>().unwrap_or_default();
     let images = policy
-        .webhook(cx.through(Arc::clone(egress.control_plane())))
+        .webhook(cx.through(Arc::clone(webhooks.egress.control_plane())))
         .map_err(|error| BuildError::AdmissionWebhooks(error.to_string()))?;
     Ok(Callers { mutating, validating, images: images.map(|webhook| Arc::new(webhook) as Arc<dyn ImageReviewer>) })
 }
 
 /// Who brings questions to the webhooks of definitions, which the server shows no credentials.
-fn conversion_webhooks(
-    lifecycle: &Lifecycle,
-    egress: &EgressSelector,
-    lookup: &Arc<dyn admission::Lookup>,
-) -> Arc<dyn Caller> {
+fn conversion_webhooks(lifecycle: &Lifecycle, webhooks: &WebhookSurroundings) -> Arc<dyn Caller> {
     let cx = webhook_cx(lifecycle, "conversion-webhooks");
-    Arc::new(WebhookClients::new(lookup, WebhookCredentials::default(), egress, cx, CONVERSION_ANSWER_BYTES))
+    Arc::new(WebhookClients::new(webhooks, WebhookCredentials::default(), cx, CONVERSION_ANSWER_BYTES))
 }
 
 fn webhook_cx(lifecycle: &Lifecycle, tasks: &'static str) -> ClientCx {
@@ -258,10 +265,16 @@ fn webhook_cx(lifecycle: &Lifecycle, tasks: &'static str) -> ClientCx {
 }
 
 /// Who records traces, where the configuration says where they go.
-fn tracer(config: &ServerConfig, lifecycle: &Lifecycle, metrics: &Metrics) -> Result<Option<Tracer>, BuildError> {
+fn tracer(
+    config: &ServerConfig,
+    lifecycle: &Lifecycle,
+    egress: &EgressSelector,
+    metrics: &Metrics,
+) -> Result<Option<Tracer>, BuildError> {
     let Some(settings) = &config.tracing else { return Ok(None) };
     let resource = Resource { service: "apiserver".to_owned(), instance: server_id(&config.host_name()) };
-    let tracer = Tracer::start(settings, resource, lifecycle.clock(), lifecycle.rng(), lifecycle.tasks())?;
+    let (clock, rng, tasks) = (lifecycle.clock(), lifecycle.rng(), lifecycle.tasks());
+    let tracer = Tracer::start(settings, resource, clock, rng, tasks, egress.control_plane())?;
     let counted = tracer.clone();
     #[expect(clippy::cast_precision_loss, reason = "a count for a metric")]
     let samples = move || vec![(Vec::new(), Value::Counter(counted.dropped() as f64))];

@@ -48,3 +48,28 @@ async fn every_family_of_upstream_is_served_or_listed_with_the_reason() {
     let unknown: Vec<_> = never.union(&on_demand).filter(|name| !known.contains(*name)).collect();
     assert!(unknown.is_empty(), "listed, but not upstream's: {unknown:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn writes_are_counted_by_their_bodies_and_what_becomes_of_unknown_fields() {
+    let api = Api::start().await;
+    let body = r#"{"metadata":{"name":"m"}}"#;
+    let maps = "/api/v1/namespaces/default/configmaps";
+    assert_eq!(api.post(&format!("{maps}?fieldValidation=Strict"), body).await.code, 201);
+    api.get(&format!("{maps}/m?fieldValidation=Strict")).await;
+    assert_eq!(api.delete(&format!("{maps}/m?fieldValidation=Strict")).await.code, 200);
+    let text = api.get("/metrics").await.text;
+    for line in [
+        "field_validation_request_duration_seconds_count{field_validation=\"Strict\"} 1".to_owned(),
+        format!(
+            "apiserver_request_body_size_bytes_sum{{group=\"\",resource=\"configmaps\",verb=\"create\"}} {}",
+            body.len()
+        ),
+        "apiserver_request_body_size_bytes_sum{group=\"\",resource=\"configmaps\",verb=\"delete\"} 0".to_owned(),
+    ] {
+        assert!(text.lines().any(|shown| shown == line), "{line}");
+    }
+    // What resources count is told of once for each place, however many versions there are.
+    let told =
+        "apiserver_watch_cache_initializations_total{group=\"autoscaling\",resource=\"horizontalpodautoscalers\"} 1";
+    assert_eq!(text.lines().filter(|line| *line == told).count(), 1);
+}

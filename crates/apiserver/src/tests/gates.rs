@@ -53,6 +53,7 @@ const ROWS: &[Row] = &[
     Row { feature: FLAGZ, see: |gates| Box::pin(code("/flagz", gates)), on: "200", off: "404" },
     Row { feature: STATUSZ, see: |gates| Box::pin(code("/statusz", gates)), on: "200", off: "404" },
     Row { feature: gates::COORDINATED, see: |gates| Box::pin(strategy(gates)), on: "OldestEmulationVersion", off: "" },
+    Row { feature: gates::MANIFESTS, see: |gates| Box::pin(reserved(gates)), on: "422", off: "201" },
     Row { feature: gates::PEERS, see: |gates| Box::pin(code(PEER_HOOK, gates)), on: "200", off: "404" },
     Row { feature: gates::REMOTE_UID, see: |gates| Box::pin(remote_uid(gates)), on: "u1", off: "" },
 ];
@@ -65,6 +66,13 @@ async fn code(path: &'static str, gates: Gates) -> String {
     let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
     api.wait_until_ready().await;
     api.get(path).await.code.to_string()
+}
+
+/// How somebody is answered who takes a name that files have to themselves.
+async fn reserved(gates: Gates) -> String {
+    let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
+    let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    api.post(path, r#"{"metadata":{"name":"a.static.k8s.io"}}"#).await.code.to_string()
 }
 
 /// What is stored of the strategy of an election.

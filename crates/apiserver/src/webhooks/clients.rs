@@ -9,7 +9,8 @@ use admission::webhook::{Address, CallError, Caller, Target};
 use async_trait::async_trait;
 use base::SharedRng;
 use bytes::Bytes;
-use client::{Client, ClientConfig, ClientCx, Request, Trust};
+use client::{Client, ClientConfig, ClientCx, ClientError, Request, TransportError, Trust};
+use component_base::metrics::{Desc, Metrics, Stability};
 use egress::{EgressSelector, EgressType};
 use http::Method;
 use parking_lot::Mutex;
@@ -17,6 +18,7 @@ use tokio::time::Instant;
 
 use super::credentials::WebhookCredentials;
 use super::{failure, service};
+use crate::outdated_certificates::OutdatedCertificates;
 
 /// As many clients are kept as upstream keeps; the one that was not used for longest goes.
 const MAX_CLIENTS: usize = 200;
@@ -27,6 +29,35 @@ pub(crate) const CONVERSION_ANSWER_BYTES: usize = 64 << 20;
 /// No question may take longer, whatever is asked for.
 const MAX_TIME: Duration = Duration::from_secs(30);
 const COMPONENT: &str = "kube-apiserver-admission";
+const WITHOUT_NAMES: Desc = Desc::new(
+    "apiserver_webhooks_x509_missing_san_total",
+    "Certificates of webhooks that were refused because they have no names beside the subject's.",
+    Stability::Alpha,
+);
+const SHA1: Desc = Desc::new(
+    "apiserver_webhooks_x509_insecure_sha1_total",
+    "Certificates of webhooks that were refused because they are signed over SHA-1.",
+    Stability::Alpha,
+);
+
+/// What the clients of all webhooks share.
+#[derive(Clone)]
+pub(crate) struct WebhookSurroundings {
+    /// Where Services and their endpoints are looked up.
+    pub(crate) lookup: Arc<dyn Lookup>,
+    /// Who connects.
+    pub(crate) egress: EgressSelector,
+    /// What was wrong with certificates.
+    pub(crate) certificates: OutdatedCertificates,
+}
+
+impl WebhookSurroundings {
+    /// With the families that tell of certificates.
+    pub(crate) fn new(lookup: &Arc<dyn Lookup>, egress: &EgressSelector, metrics: &Metrics) -> Self {
+        let certificates = OutdatedCertificates::new(metrics, &WITHOUT_NAMES, &SHA1);
+        Self { lookup: Arc::clone(lookup), egress: egress.clone(), certificates }
+    }
+}
 
 /// Brings questions to webhooks over HTTPS.
 pub(crate) struct WebhookClients {
@@ -35,6 +66,7 @@ pub(crate) struct WebhookClients {
     egress: EgressSelector,
     cx: ClientCx,
     max_answer_bytes: usize,
+    certificates: OutdatedCertificates,
     clients: Mutex<HashMap<Key, Kept>>,
 }
 
@@ -66,14 +98,13 @@ struct Location {
 impl WebhookClients {
     /// `max_answer_bytes` are read of an answer, and no more.
     pub(crate) fn new(
-        lookup: &Arc<dyn Lookup>,
+        around: &WebhookSurroundings,
         credentials: WebhookCredentials,
-        egress: &EgressSelector,
         cx: ClientCx,
         max_answer_bytes: usize,
     ) -> Self {
-        let (lookup, egress) = (Arc::clone(lookup), egress.clone());
-        Self { lookup, credentials, egress, cx, max_answer_bytes, clients: Mutex::default() }
+        let WebhookSurroundings { lookup, egress, certificates } = around.clone();
+        Self { lookup, credentials, egress, cx, max_answer_bytes, certificates, clients: Mutex::default() }
     }
 
     fn client(&self, key: Key) -> Result<Client, CallError> {
@@ -105,6 +136,13 @@ impl WebhookClients {
         let cx = self.cx.clone().through(Arc::clone(self.egress.of(kind)));
         let client = Client::new(config.with_component(COMPONENT).with_rate(-1.0, 0), cx);
         client.map_err(|error| format!("unable to load root certificates: {error}"))
+    }
+
+    fn failed(&self, url: &str, error: &ClientError) -> CallError {
+        if let ClientError::Transport { source: TransportError::Handshake { source, .. }, .. } = error {
+            self.certificates.note_failure(source);
+        }
+        failure::of_call(url, error)
     }
 
     fn rng(&self) -> &SharedRng {
@@ -157,7 +195,7 @@ impl Caller for WebhookClients {
             .body("application/json", question)
             .query("timeout", format!("{seconds}s"))
             .timeout(limit);
-        let answer = client.send(request).await.map_err(|error| failure::of_call(&url, &error))?;
+        let answer = client.send(request).await.map_err(|error| self.failed(&url, &error))?;
         if answer.status.is_success() {
             return Ok(answer.body);
         }

@@ -7,5 +7,5 @@ mod credentials;
 mod failure;
 mod service;
 
-pub(crate) use clients::{ADMISSION_ANSWER_BYTES, CONVERSION_ANSWER_BYTES, WebhookClients};
+pub(crate) use clients::{ADMISSION_ANSWER_BYTES, CONVERSION_ANSWER_BYTES, WebhookClients, WebhookSurroundings};
 pub(crate) use credentials::WebhookCredentials;

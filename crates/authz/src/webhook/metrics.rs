@@ -31,6 +31,13 @@ const CONDITION_ERRORS: Desc = Desc::new(
     Stability::Alpha,
 )
 .labels(&["name", "type"]);
+const CONDITION_TIME: Desc = Desc::new(
+    "apiserver_authorization_match_condition_evaluation_seconds",
+    "How long the conditions of an authorizer took to evaluate.",
+    Stability::Alpha,
+)
+.labels(&["name", "type"])
+.buckets(&[0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25]);
 
 /// The families, shared by all webhooks.
 #[derive(Clone)]
@@ -40,6 +47,7 @@ pub struct WebhookMetrics {
     fail_open: Counters,
     pub(super) exclusions: Counters,
     pub(super) condition_errors: Counters,
+    pub(super) condition_time: Histograms,
 }
 
 impl WebhookMetrics {
@@ -52,6 +60,7 @@ impl WebhookMetrics {
             fail_open: metrics.counters(&FAIL_OPEN),
             exclusions: metrics.counters(&EXCLUSIONS),
             condition_errors: metrics.counters(&CONDITION_ERRORS),
+            condition_time: metrics.histograms(&CONDITION_TIME),
         }
     }
 

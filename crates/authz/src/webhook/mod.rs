@@ -55,14 +55,15 @@ pub struct WebhookAuthorizer {
     settings: Settings,
     cache: Cache,
     metrics: WebhookMetrics,
+    clock: SharedClock,
 }
 
 impl WebhookAuthorizer {
     /// An authorizer that asks `webhook`.
     #[must_use]
     pub fn new(webhook: Webhook, settings: Settings, metrics: WebhookMetrics, clock: SharedClock) -> Self {
-        let cache = Cache::new(settings.ttls, clock);
-        Self { webhook, settings, cache, metrics }
+        let cache = Cache::new(settings.ttls, Arc::clone(&clock));
+        Self { webhook, settings, cache, metrics, clock }
     }
 
     fn failed(&self, error: String) -> Outcome {
@@ -113,7 +114,12 @@ impl Authorizer for WebhookAuthorizer {
     async fn authorize(&self, attributes: &Attributes) -> Outcome {
         let spec = review::spec(attributes);
         let labels = [self.settings.name.as_str(), TYPE];
-        match conditions::evaluate(&self.settings.conditions, &spec) {
+        let begun = self.clock.monotonic();
+        let matched = conditions::evaluate(&self.settings.conditions, &spec);
+        if !self.settings.conditions.is_empty() {
+            self.metrics.condition_time.with(&labels).observe((self.clock.monotonic() - begun).as_secs_f64());
+        }
+        match matched {
             Matched::Yes => {}
             Matched::No => {
                 self.metrics.exclusions.with(&labels).inc();

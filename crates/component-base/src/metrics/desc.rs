@@ -22,6 +22,19 @@ pub const fn exponential<const N: usize>(start: f64, factor: f64) -> [f64; N] {
     bounds
 }
 
+/// Bounds of buckets that are as far apart.
+#[must_use]
+pub const fn linear<const N: usize>(start: f64, step: f64) -> [f64; N] {
+    let mut bounds = [0.0; N];
+    let (mut bound, mut index) = (start, 0);
+    while index < N {
+        bounds[index] = bound;
+        bound += step;
+        index += 1;
+    }
+    bounds
+}
+
 /// What users may rely on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stability {

@@ -23,7 +23,7 @@ use prometheus::proto::MetricType;
 use prometheus::{HistogramOpts, Registry, TextEncoder};
 
 pub use computed::{Sample, Samples, Value};
-pub use desc::{DEFAULT_BUCKETS, Desc, MAX_SERIES, Stability, exponential};
+pub use desc::{DEFAULT_BUCKETS, Desc, MAX_SERIES, Stability, exponential, linear};
 pub use family::{Counters, Family, Gauges, Histograms, Vector};
 pub use options::MetricsOptions;
 

@@ -17,9 +17,11 @@ mod validating_admission_policy_binding;
 mod validating_webhook_configuration;
 mod webhooks;
 
+use api_machinery::field_path::{ErrorList, Path};
 use feature_gates::MinorVersion;
 
-use crate::rules::{Rules, Typed};
+use crate::gates;
+use crate::rules::{RuleContext, Rules, Typed};
 use crate::versions::SameForm;
 use mutating_admission_policy::MutatingAdmissionPolicyRules;
 use mutating_admission_policy_binding::MutatingAdmissionPolicyBindingRules;
@@ -56,11 +58,22 @@ pub(crate) static V1ALPHA1: &[&dyn Rules] = {
 };
 
 /// The end of names that files of manifests have to themselves.
-const STATIC_SUFFIX: &str = ".static.k8s.io";
+pub const STATIC_SUFFIX: &str = ".static.k8s.io";
+
+/// What is said of such names.
+const RESERVED: &str = "names ending with \".static.k8s.io\" are reserved for static manifest-based configurations and \
+                        cannot be managed via the API";
 
 /// Warns of a name that is kept for what comes from files.
 fn name_warnings(name: &str) -> Vec<String> {
-    let warning = "metadata.name: names ending with \".static.k8s.io\" are reserved for static manifest-based \
-                   configurations and cannot be managed via the API";
-    if name.ends_with(STATIC_SUFFIX) { vec![warning.to_owned()] } else { Vec::new() }
+    if name.ends_with(STATIC_SUFFIX) { vec![format!("metadata.name: {RESERVED}")] } else { Vec::new() }
+}
+
+/// Refuses such a name for a new object, where there may be files.
+fn name_errors(cx: &RuleContext, name: &str) -> ErrorList {
+    let mut errors = ErrorList::new();
+    if name.ends_with(STATIC_SUFFIX) && cx.gates.enabled(gates::MANIFEST_BASED_ADMISSION) {
+        errors.push(Path::new("metadata").child("name").invalid(name, RESERVED));
+    }
+    errors
 }

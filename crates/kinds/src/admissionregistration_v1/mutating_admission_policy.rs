@@ -40,8 +40,10 @@ impl TypedRules for MutatingAdmissionPolicyRules {
         crate::object_name::dns_subdomain(name, prefix)
     }
 
-    fn validate(_: &RuleContext, object: &MutatingAdmissionPolicy) -> ErrorList {
-        validate(&object.spec, None)
+    fn validate(cx: &RuleContext, object: &MutatingAdmissionPolicy) -> ErrorList {
+        let mut errors = super::name_errors(cx, &object.metadata.name);
+        errors.extend(validate(&object.spec, None));
+        errors
     }
 
     fn validate_update(

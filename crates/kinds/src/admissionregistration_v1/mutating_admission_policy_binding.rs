@@ -6,7 +6,7 @@ use feature_gates::MinorVersion;
 
 use super::policy_parts;
 use crate::info::{ResourceInfo, StorageInfo};
-use crate::rules::{MetadataCheck, RuleContext, TypedRules};
+use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table::Cell;
 
@@ -36,15 +36,30 @@ impl TypedRules for MutatingAdmissionPolicyBindingRules {
         crate::object_name::dns_subdomain(name, prefix)
     }
 
-    fn validate(_: &RuleContext, object: &MutatingAdmissionPolicyBinding) -> ErrorList {
-        let (spec, path, mut errors) = (&object.spec, Path::new("spec"), ErrorList::new());
-        let (param_ref, resources) = (spec.param_ref.as_ref(), spec.match_resources.as_ref());
-        policy_parts::validate_binding(&path, &spec.policy_name, param_ref, resources, &mut errors);
-        policy_parts::validate_mutable(&path.child("matchResources"), resources, &mut errors);
+    fn validate(cx: &RuleContext, object: &MutatingAdmissionPolicyBinding) -> ErrorList {
+        let mut errors = super::name_errors(cx, &object.metadata.name);
+        errors.extend(validate(object));
         errors
+    }
+
+    fn validate_update(
+        _: &RuleContext,
+        _: Endpoint,
+        object: &MutatingAdmissionPolicyBinding,
+        _: &MutatingAdmissionPolicyBinding,
+    ) -> ErrorList {
+        validate(object)
     }
 
     fn warnings(object: &MutatingAdmissionPolicyBinding, _: Option<&MutatingAdmissionPolicyBinding>) -> Vec<String> {
         super::name_warnings(&object.metadata.name)
     }
+}
+
+fn validate(object: &MutatingAdmissionPolicyBinding) -> ErrorList {
+    let (spec, path, mut errors) = (&object.spec, Path::new("spec"), ErrorList::new());
+    let (param_ref, resources) = (spec.param_ref.as_ref(), spec.match_resources.as_ref());
+    policy_parts::validate_binding(&path, &spec.policy_name, param_ref, resources, &mut errors);
+    policy_parts::validate_mutable(&path.child("matchResources"), resources, &mut errors);
+    errors
 }

@@ -43,8 +43,10 @@ impl TypedRules for MutatingWebhookConfigurationRules {
         object.metadata.generation = old.metadata.generation + i64::from(object.webhooks != old.webhooks);
     }
 
-    fn validate(_: &RuleContext, object: &MutatingWebhookConfiguration) -> ErrorList {
-        webhooks::validate(&views(object), None)
+    fn validate(cx: &RuleContext, object: &MutatingWebhookConfiguration) -> ErrorList {
+        let mut errors = super::name_errors(cx, &object.metadata.name);
+        errors.extend(webhooks::validate(&views(object), None));
+        errors
     }
 
     fn validate_update(

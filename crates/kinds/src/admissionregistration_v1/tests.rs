@@ -4,7 +4,8 @@ use api_types::admissionregistration_v1::{MutatingWebhookConfiguration, Validati
 
 use super::mutating_webhook_configuration::MutatingWebhookConfigurationRules;
 use super::validating_webhook_configuration::ValidatingWebhookConfigurationRules;
-use crate::rules::{Endpoint, RuleContext, TypedRules};
+use super::*;
+use crate::rules::{Endpoint, TypedRules};
 
 const GOOD: &str =
     r#""name":"a.b.c","clientConfig":{"url":"https://h"},"sideEffects":"None","admissionReviewVersions":["v1"]"#;
@@ -212,5 +213,24 @@ fn names_of_files_configurations_are_warned_of() {
     for (name, warned) in [("a.static.k8s.io", true), ("static.k8s.io.a", false)] {
         object.metadata.name = name.into();
         assert_eq!(ValidatingWebhookConfigurationRules::warnings(&object, None).len(), usize::from(warned), "{name}");
+    }
+}
+
+#[test]
+fn names_of_files_are_refused_where_there_may_be_files() {
+    let on = RuleContext {
+        gates: feature_gates::Gates::default().with(crate::gates::MANIFEST_BASED_ADMISSION, true),
+        ..RuleContext::default()
+    };
+    let off = RuleContext::default();
+    for rules in KINDS {
+        let mut object = rules.new_object();
+        object.meta_mut().name = "a.static.k8s.io".to_owned();
+        let refused = |errors: &ErrorList| errors.iter().filter(|error| error.detail == RESERVED).count();
+        let kind = rules.info().kind;
+        assert_eq!(refused(&rules.validate_create(&on, &*object)), 1, "{kind}");
+        assert_eq!(refused(&rules.validate_create(&off, &*object)), 0, "{kind}");
+        // What was there before the gate was switched stays.
+        assert_eq!(refused(&rules.validate_update(&on, Endpoint::Main, &*object, &*object)), 0, "{kind}");
     }
 }

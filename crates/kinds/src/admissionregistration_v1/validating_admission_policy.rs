@@ -59,8 +59,10 @@ impl TypedRules for ValidatingAdmissionPolicyRules {
         crate::object_name::dns_subdomain(name, prefix)
     }
 
-    fn validate(_: &RuleContext, object: &ValidatingAdmissionPolicy) -> ErrorList {
-        validate(object, None)
+    fn validate(cx: &RuleContext, object: &ValidatingAdmissionPolicy) -> ErrorList {
+        let mut errors = super::name_errors(cx, &object.metadata.name);
+        errors.extend(validate(object, None));
+        errors
     }
 
     fn validate_update(

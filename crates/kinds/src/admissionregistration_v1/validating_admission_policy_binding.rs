@@ -10,7 +10,7 @@ use feature_gates::MinorVersion;
 use super::policy_parts;
 use crate::field_rules;
 use crate::info::{ResourceInfo, StorageInfo};
-use crate::rules::{MetadataCheck, RuleContext, TypedRules};
+use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table::Cell;
 use crate::versions::Former;
@@ -46,12 +46,19 @@ impl TypedRules for ValidatingAdmissionPolicyBindingRules {
         crate::object_name::dns_subdomain(name, prefix)
     }
 
-    fn validate(_: &RuleContext, object: &ValidatingAdmissionPolicyBinding) -> ErrorList {
-        let (spec, path, mut errors) = (&object.spec, Path::new("spec"), ErrorList::new());
-        let (param_ref, resources) = (spec.param_ref.as_ref(), spec.match_resources.as_ref());
-        policy_parts::validate_binding(&path, &spec.policy_name, param_ref, resources, &mut errors);
-        validate_actions(&path.child("validationActions"), &spec.validation_actions, &mut errors);
+    fn validate(cx: &RuleContext, object: &ValidatingAdmissionPolicyBinding) -> ErrorList {
+        let mut errors = super::name_errors(cx, &object.metadata.name);
+        errors.extend(validate(object));
         errors
+    }
+
+    fn validate_update(
+        _: &RuleContext,
+        _: Endpoint,
+        object: &ValidatingAdmissionPolicyBinding,
+        _: &ValidatingAdmissionPolicyBinding,
+    ) -> ErrorList {
+        validate(object)
     }
 
     fn warnings(
@@ -60,6 +67,14 @@ impl TypedRules for ValidatingAdmissionPolicyBindingRules {
     ) -> Vec<String> {
         super::name_warnings(&object.metadata.name)
     }
+}
+
+fn validate(object: &ValidatingAdmissionPolicyBinding) -> ErrorList {
+    let (spec, path, mut errors) = (&object.spec, Path::new("spec"), ErrorList::new());
+    let (param_ref, resources) = (spec.param_ref.as_ref(), spec.match_resources.as_ref());
+    policy_parts::validate_binding(&path, &spec.policy_name, param_ref, resources, &mut errors);
+    validate_actions(&path.child("validationActions"), &spec.validation_actions, &mut errors);
+    errors
 }
 
 fn validate_actions(path: &Path, actions: &[String], errors: &mut ErrorList) {

@@ -43,8 +43,10 @@ impl TypedRules for ValidatingWebhookConfigurationRules {
         object.metadata.generation = old.metadata.generation + i64::from(object.webhooks != old.webhooks);
     }
 
-    fn validate(_: &RuleContext, object: &ValidatingWebhookConfiguration) -> ErrorList {
-        webhooks::validate(&views(object), None)
+    fn validate(cx: &RuleContext, object: &ValidatingWebhookConfiguration) -> ErrorList {
+        let mut errors = super::name_errors(cx, &object.metadata.name);
+        errors.extend(webhooks::validate(&views(object), None));
+        errors
     }
 
     fn validate_update(

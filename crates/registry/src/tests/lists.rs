@@ -210,3 +210,31 @@ async fn a_corrupt_object_fails_its_readers_and_nobody_else() {
     assert!(error.message.contains("object not decodable revision=3"), "{error}");
     maps.get(&fixture.cx("default"), "map-00", "").await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn lists_are_counted_by_who_answered() {
+    let odd = ListOptions { label_selector: "parity=1".into(), ..ListOptions::default() };
+    let (fixture, maps) = filled(4).await;
+    maps.list(&fixture.cx("default"), &odd).await.unwrap();
+    let counts = maps.counts();
+    assert_eq!(counts.cached, [crate::IndexedLists { index: "", lists: 1, fetched: 4 }]);
+    assert_eq!((counts.cached_returned, counts.stored, counts.decode_errors), (2, 0, 0));
+    let reads = counts.consistent.iter().map(|own| (own.success, own.fallback, own.reads));
+    assert_eq!(reads.filter(|(.., reads)| *reads > 0).collect::<Vec<_>>(), [(true, false, 1)]);
+    let cache = counts.cache.unwrap();
+    assert_eq!((cache.initializations, cache.events_received, cache.events_dispatched), (1, 4, 4));
+    assert!(cache.read_waits.all > 0);
+
+    let uncached = Fixture::with(|options| {
+        options.uncached.insert("configmaps".into());
+    })
+    .await;
+    let maps = uncached.resource("configmaps");
+    for name in ["a", "b", "c"] {
+        maps.create(&uncached.cx("default"), config_map(name, ""), &Hooks::none()).await.unwrap();
+    }
+    maps.list(&uncached.cx("default"), &odd).await.unwrap();
+    let counts = maps.counts();
+    assert_eq!((counts.stored, counts.stored_fetched, counts.stored_evaluated, counts.stored_returned), (1, 3, 3, 0));
+    assert_eq!((counts.cache, counts.stats), (None, None));
+}

@@ -82,7 +82,9 @@ impl Caller {
     pub(super) async fn ask(&self, objects: Vec<Value>, (from, to): (&str, &str)) -> Result<Vec<Value>, AskError> {
         let began = self.clock.monotonic();
         let answered = self.converse(objects, to).await;
-        self.metrics.took(&self.definition, (from, to), answered.is_ok(), self.clock.monotonic() - began);
+        let took = self.clock.monotonic() - began;
+        self.metrics.took(&self.definition, (from, to), answered.is_ok(), took);
+        self.metrics.answered(answered.as_ref().err().map(AskError::kind), took);
         if let Err(error) = &answered {
             self.note(error.kind());
         }

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use component_base::metrics::{Counters, Desc, Metrics};
 use rustls::{CertificateError, Error};
 
 /// Identifiers of such signatures: RSA and ECDSA, as they are encoded.
@@ -10,14 +11,14 @@ const SHA1: [&[u8]; 2] =
 
 /// Why a certificate is refused that older clients took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outdated {
+enum Outdated {
     WithoutNames,
     Sha1,
 }
 
 impl Outdated {
     /// What a connection failed of, if it is one of these.
-    pub(super) fn of(error: &io::Error) -> Option<Self> {
+    fn of(error: &io::Error) -> Option<Self> {
         let Error::InvalidCertificate(error) = error.get_ref()?.downcast_ref::<Error>()? else { return None };
         match error {
             CertificateError::NotValidForNameContext { presented, .. } if presented.is_empty() => {
@@ -28,6 +29,29 @@ impl Outdated {
                 SHA1.iter().any(has).then_some(Self::Sha1)
             }
             _ => None,
+        }
+    }
+}
+
+/// How many of them were met.
+#[derive(Clone)]
+pub(crate) struct OutdatedCertificates {
+    without_names: Counters,
+    sha1: Counters,
+}
+
+impl OutdatedCertificates {
+    /// Adds the families: of those without names, and of those that are signed over SHA-1.
+    pub(crate) fn new(metrics: &Metrics, without_names: &'static Desc, sha1: &'static Desc) -> Self {
+        Self { without_names: metrics.counters(without_names), sha1: metrics.counters(sha1) }
+    }
+
+    /// A connection failed.
+    pub(crate) fn note_failure(&self, error: &io::Error) {
+        match Outdated::of(error) {
+            Some(Outdated::WithoutNames) => self.without_names.with(&[]).inc(),
+            Some(Outdated::Sha1) => self.sha1.with(&[]).inc(),
+            None => {}
         }
     }
 }
