@@ -25,11 +25,17 @@ async fn claims(cx: &Cx) -> String {
 
 const VOLUMES: &str = "/api/v1/persistentvolumes";
 
+/// The binder has said so. Until then it may write between a reading and a writing of the test.
+fn is_available(volume: &Value) -> bool {
+    volume["status"]["phase"] == "Available"
+}
+
 #[test]
 fn changes_to_the_status_of_volumes_and_claims() {
     conform(async |cx| {
         let claims = claims(cx).await;
         cx.create(VOLUMES, &volume("pv")).await.ok();
+        cx.until(&format!("{VOLUMES}/pv"), is_available).await;
         cx.create(&claims, &claim("pvc")).await.ok();
         let path = format!("{claims}/pvc/status");
         let body = json!({"metadata": {"annotations": {"e2e-patched": "true"}}, "status": {"conditions": [
@@ -60,6 +66,9 @@ fn lifecycle_of_volumes_and_claims() {
             let own = format!("{path}/one");
             cx.create(path, &object).await.ok();
             assert!(cx.names(path).await.contains(&"one".to_owned()));
+            if path == VOLUMES {
+                cx.until(&own, is_available).await;
+            }
             let body = json!({"metadata": {"labels": {"patched": "yes"}}});
             cx.patch(&own, patch::STRATEGIC, &body).await.ok();
             let mut read = cx.get(&own).await.ok();
