@@ -304,7 +304,10 @@ impl<'a> Value<'a> {
     /// The value of a field or key by name.
     pub(crate) fn select(&self, name: &str) -> Out<Self> {
         match self {
-            Self::Map(map) => map.get_str(name).ok_or_else(|| EvalError::NoSuchKey(name.to_owned())),
+            Self::Map(map) => {
+                let found = map.get_str(name).or_else(|| map.otherwise());
+                found.ok_or_else(|| EvalError::NoSuchKey(name.to_owned()))
+            }
             Self::Object(object) => object.select(name),
             Self::Optional(None) => Ok(Self::Optional(None)),
             Self::Optional(Some(inner)) => inner.select_optional(name),
@@ -342,7 +345,10 @@ impl<'a> Value<'a> {
                 let found = usize::try_from(index).ok().and_then(|index| list.get(index));
                 found.ok_or(EvalError::IndexOutOfBounds(index))
             }
-            (Self::Map(map), _) => map.get(key)?.ok_or_else(|| EvalError::NoSuchKey(key.to_display())),
+            (Self::Map(map), _) => {
+                let found = map.get(key)?.or_else(|| map.otherwise());
+                found.ok_or_else(|| EvalError::NoSuchKey(key.to_display()))
+            }
             (Self::Object(object), Self::String(name)) => object.select(name.as_str()),
             (Self::Optional(None), _) => Ok(Self::Optional(None)),
             (Self::Optional(Some(inner)), _) => inner.index_optional(key),

@@ -42,9 +42,18 @@ pub struct Entries<'a> {
     /// Places by hash, once there are many.
     places: HashMap<u64, Vec<usize>>,
     hasher: RandomState,
+    /// The value of every key that is not there, for those who read one; whoever asks what is there does not see it.
+    otherwise: Option<Value<'a>>,
 }
 
 impl<'a> Entries<'a> {
+    /// Whoever reads a key that is not there gets this value, as with the attributes of devices.
+    #[must_use]
+    pub fn otherwise(mut self, value: Value<'a>) -> Self {
+        self.otherwise = Some(value);
+        self
+    }
+
     /// Adds an entry.
     ///
     /// # Errors
@@ -129,6 +138,12 @@ impl<'a> Map<'a> {
             (_, Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_)) => Ok(None),
             _ => Err(EvalError::NoSuchOverload),
         }
+    }
+
+    /// What whoever reads a key gets that is not there.
+    pub(super) fn otherwise(&self) -> Option<Value<'a>> {
+        let Self::Shared(map) = self else { return None };
+        map.otherwise.clone()
     }
 
     /// The keys, in the order of the map.

@@ -1,13 +1,12 @@
 //! Expressions that select devices: what they may use, and what is told of those that cannot be used.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use api_machinery::field_path::{ErrorList, Path};
 use api_types::resource_v1::DeviceSelector;
-use cel::ast::Name;
-use cel::kubernetes::{Minor, environment};
-use cel::library::BINDINGS;
-use cel::{Environment, Hints, Range, Type, TypeProvider};
+use cel::kubernetes::Minor;
+use cel::{Environment, Type};
+use dra::selector::{DeviceType, environment};
 use feature_gates::Gates;
 
 use super::values;
@@ -22,15 +21,6 @@ const SELECTORS_MAX: usize = 32;
 const COMPATIBLE: Minor = Minor(35);
 const CURRENT: Minor = Minor(36);
 
-const VARIABLE: &str = "device";
-const DEVICE: &str = "kubernetes.DRADevice";
-const QUANTITY: &str = "kubernetes.Quantity";
-
-/// Sizes that are known of devices.
-const MAX_DRIVER: u64 = 63;
-const MAX_ENTRIES: u64 = 32;
-const MAX_VALUE: u64 = 64;
-
 /// How an expression is read.
 #[derive(Clone, Copy)]
 pub(crate) struct Reading<'a> {
@@ -40,60 +30,16 @@ pub(crate) struct Reading<'a> {
     pub(crate) gates: &'a Gates,
 }
 
-/// The structure of a device.
-struct Device {
-    /// Whether it says that claims may share it.
-    shared: bool,
-}
-
-impl TypeProvider for Device {
-    fn has_type(&self, name: &str) -> bool {
-        name == DEVICE
-    }
-
-    fn field(&self, type_name: &str, field: &str) -> Option<Type> {
-        let by_domain = |value: Type| Type::map(Type::String, Type::map(Type::String, value));
-        match field {
-            _ if type_name != DEVICE => None,
-            "driver" => Some(Type::String),
-            "attributes" => Some(by_domain(Type::Dyn)),
-            "capacity" => Some(by_domain(Type::opaque(QUANTITY))),
-            "allowMultipleAllocations" if self.shared => Some(Type::Bool),
-            _ => None,
-        }
-    }
-}
-
-impl Hints for Device {
-    fn size(&self, path: &[Name]) -> Option<Range> {
-        let path: Vec<&str> = path.iter().map(|step| &**step).collect();
-        let max = match path.as_slice() {
-            [VARIABLE, "driver"] => MAX_DRIVER,
-            [VARIABLE, "attributes" | "capacity"] | [VARIABLE, "attributes" | "capacity", _] => MAX_ENTRIES,
-            [VARIABLE, "attributes", _, _] => MAX_VALUE,
-            _ => return None,
-        };
-        Some(Range::new(0, max))
-    }
-}
-
-fn made(stored: bool, shared: bool) -> Environment {
-    environment(if stored { CURRENT } else { COMPATIBLE })
-        .with_library(&BINDINGS)
-        .with_types(Arc::new(Device { shared }))
-        .with_variable(VARIABLE, Type::object(DEVICE))
-}
-
 impl Reading<'_> {
     fn shares(self) -> bool {
         self.gates.enabled(gates::CONSUMABLE_CAPACITY)
     }
 
     fn environment(self) -> &'static Environment {
-        static NEW: LazyLock<Environment> = LazyLock::new(|| made(false, false));
-        static NEW_SHARED: LazyLock<Environment> = LazyLock::new(|| made(false, true));
-        static STORED: LazyLock<Environment> = LazyLock::new(|| made(true, false));
-        static STORED_SHARED: LazyLock<Environment> = LazyLock::new(|| made(true, true));
+        static NEW: LazyLock<Environment> = LazyLock::new(|| environment(COMPATIBLE, false));
+        static NEW_SHARED: LazyLock<Environment> = LazyLock::new(|| environment(COMPATIBLE, true));
+        static STORED: LazyLock<Environment> = LazyLock::new(|| environment(CURRENT, false));
+        static STORED_SHARED: LazyLock<Environment> = LazyLock::new(|| environment(CURRENT, true));
         match (self.stored, self.shares()) {
             (false, false) => &NEW,
             (false, true) => &NEW_SHARED,
@@ -129,7 +75,7 @@ fn expression(path: &Path, text: &str, reading: Reading<'_>, errors: &mut ErrorL
     if !matches!(result, Type::Bool | Type::Dyn) {
         return errors.push(path.invalid(text, format!("must evaluate to bool or the unknown type, not {result}")));
     }
-    if program.estimate(&Device { shared: reading.shares() }).max > MAX_COST {
+    if program.estimate(&DeviceType { shared: reading.shares() }).max > MAX_COST {
         errors.push(path.forbidden("too complex, exceeds cost limit"));
     }
 }

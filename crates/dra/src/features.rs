@@ -1,0 +1,61 @@
+//! The features of allocation that can be off.
+
+use feature_gates::{Feature, Gates};
+
+/// What an allocator may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Features {
+    /// Requests may ask for devices that others use, to look after them.
+    pub admin_access: bool,
+    /// Requests may have alternatives.
+    pub prioritized_list: bool,
+    /// Devices may take from counters that their pool shares.
+    pub partitionable_devices: bool,
+    /// Devices may have taints.
+    pub device_taints: bool,
+    /// Several claims may have parts of one device.
+    pub consumable_capacity: bool,
+    /// Devices may wait for conditions before their pod is bound.
+    pub binding_conditions: bool,
+}
+
+/// Requests may ask for devices that others use, to look after them.
+pub const ADMIN_ACCESS: Feature = Feature::named("DRAAdminAccess");
+/// Requests may have alternatives.
+pub const PRIORITIZED_LIST: Feature = Feature::named("DRAPrioritizedList");
+/// Devices may take from counters that their pool shares.
+pub const PARTITIONABLE_DEVICES: Feature = Feature::named("DRAPartitionableDevices");
+/// Devices may have taints.
+pub const DEVICE_TAINTS: Feature = Feature::named("DRADeviceTaints");
+/// Several claims may have parts of one device.
+pub const CONSUMABLE_CAPACITY: Feature = Feature::named("DRAConsumableCapacity");
+/// Devices may wait for conditions before their pod is bound.
+pub const BINDING_CONDITIONS: Feature = Feature::named("DRADeviceBindingConditions");
+/// Drivers tell the state of each device, without which nobody knows of conditions.
+pub const DEVICE_STATUS: Feature = Feature::named("DRAResourceClaimDeviceStatus");
+
+impl Features {
+    /// The gates that are asked for.
+    pub const GATES: &[Feature] = &[
+        ADMIN_ACCESS,
+        PRIORITIZED_LIST,
+        PARTITIONABLE_DEVICES,
+        DEVICE_TAINTS,
+        CONSUMABLE_CAPACITY,
+        BINDING_CONDITIONS,
+        DEVICE_STATUS,
+    ];
+
+    /// What is on.
+    #[must_use]
+    pub fn of(gates: &Gates) -> Self {
+        Self {
+            admin_access: gates.enabled(ADMIN_ACCESS),
+            prioritized_list: gates.enabled(PRIORITIZED_LIST),
+            partitionable_devices: gates.enabled(PARTITIONABLE_DEVICES),
+            device_taints: gates.enabled(DEVICE_TAINTS),
+            consumable_capacity: gates.enabled(CONSUMABLE_CAPACITY),
+            binding_conditions: gates.enabled(BINDING_CONDITIONS) && gates.enabled(DEVICE_STATUS),
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Dynamic resource allocation with structured parameters (KEP-4381): which devices of a node's pools claims get.
+//!
+//! An [`Allocator`] is made once for a pod: of its claims, all slices, and what is allocated already. It is then asked node by
+//! node; the first solution of a depth-first search over claims, requests and devices wins. Pure: nothing is written here.
+
+mod allocated;
+mod allocation;
+mod allocator;
+mod capacity;
+mod constraints;
+mod counters;
+mod eligible;
+mod features;
+mod pools;
+mod requests;
+mod search;
+pub mod selector;
+#[cfg(test)]
+mod tests;
+
+pub use allocated::{Allocated, DeviceUse};
+pub use allocator::{AllocateError, Allocator, Inventory, Place};
+pub use features::{
+    ADMIN_ACCESS, BINDING_CONDITIONS, CONSUMABLE_CAPACITY, DEVICE_STATUS, DEVICE_TAINTS, Features,
+    PARTITIONABLE_DEVICES, PRIORITIZED_LIST,
+};
+pub use selector::Selectors;

@@ -1,0 +1,145 @@
+//! Pools: the devices that a driver offers together, in slices, and which of them a node reaches.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use api_types::core_v1::NodeSelector;
+use api_types::resource_v1::{Device, ResourceSlice};
+use component_helpers::node_affinity::selector_matches;
+
+use crate::allocator::Place;
+
+/// All slices, by pool and by what they can be of use to.
+pub(crate) struct Slices {
+    /// By driver and pool, each pool's by name.
+    pools: BTreeMap<(String, String), Vec<Arc<ResourceSlice>>>,
+    /// The pools with slices of one node.
+    of_node: HashMap<String, BTreeSet<(String, String)>>,
+    /// The pools with slices that are not of one node.
+    anywhere: BTreeSet<(String, String)>,
+}
+
+/// A pool as one node sees it.
+pub(crate) struct Pool<'a> {
+    pub(crate) driver: &'a str,
+    pub(crate) name: &'a str,
+    /// The devices that the node may reach, in the order in which they are tried.
+    pub(crate) devices: Vec<Offer<'a>>,
+    /// All slices of the generation.
+    pub(crate) slices: Vec<&'a ResourceSlice>,
+    /// Slices are missing: the driver is changing the pool.
+    pub(crate) is_incomplete: bool,
+    /// What is wrong with it.
+    pub(crate) problem: Option<String>,
+}
+
+/// A device that is offered.
+#[derive(Clone, Copy)]
+pub(crate) struct Offer<'a> {
+    pub(crate) device: &'a Device,
+    pub(crate) slice: &'a ResourceSlice,
+}
+
+fn reaches(node_name: Option<&str>, selector: Option<&NodeSelector>, all: Option<bool>, node: Place<'_>) -> bool {
+    let selected = |selector: &NodeSelector| selector_matches(selector, node.labels, node.name);
+    node_name == Some(node.name) || all == Some(true) || selector.is_some_and(selected)
+}
+
+impl Offer<'_> {
+    /// Where the device says itself which nodes reach it: whether this one does.
+    pub(crate) fn is_reached(&self, node: Place<'_>) -> bool {
+        self.slice.spec.per_device_node_selection != Some(true) || device_reaches(self.device, node)
+    }
+}
+
+fn device_reaches(device: &Device, node: Place<'_>) -> bool {
+    reaches(device.node_name.as_deref(), device.node_selector.as_ref(), device.all_nodes, node)
+}
+
+/// Whether a slice may have devices for the node.
+fn has_devices(slice: &ResourceSlice, node: Place<'_>) -> bool {
+    let spec = &slice.spec;
+    reaches(spec.node_name.as_deref(), spec.node_selector.as_ref(), spec.all_nodes, node)
+        || (spec.per_device_node_selection == Some(true)
+            && spec.devices.iter().any(|device| device_reaches(device, node)))
+}
+
+/// Whether a slice matters to the node: it may have devices for it, or counters that they take from.
+fn is_relevant(slice: &ResourceSlice, node: Place<'_>) -> bool {
+    has_devices(slice, node) || !slice.spec.shared_counters.is_empty()
+}
+
+impl Slices {
+    pub(crate) fn of(slices: &[Arc<ResourceSlice>]) -> Self {
+        let mut sorted = Self { pools: BTreeMap::new(), of_node: HashMap::new(), anywhere: BTreeSet::new() };
+        for slice in slices {
+            let key = (slice.spec.driver.clone(), slice.spec.pool.name.clone());
+            match slice.spec.node_name.as_deref() {
+                Some(node) if !node.is_empty() && slice.spec.shared_counters.is_empty() => {
+                    sorted.of_node.entry(node.to_owned()).or_default().insert(key.clone());
+                }
+                _ => {
+                    sorted.anywhere.insert(key.clone());
+                }
+            }
+            sorted.pools.entry(key).or_default().push(Arc::clone(slice));
+        }
+        for pool in sorted.pools.values_mut() {
+            pool.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
+        }
+        sorted
+    }
+
+    /// The pools that a node reaches, those whose devices wait for conditions last.
+    pub(crate) fn pools_of(&self, node: Place<'_>) -> Vec<Pool<'_>> {
+        let own = self.of_node.get(node.name).into_iter().flatten();
+        let keys: BTreeSet<_> = own.chain(&self.anywhere).collect();
+        let mut pools: Vec<Pool<'_>> = keys.into_iter().filter_map(|key| self.pool(key, node)).collect();
+        let waits = |pool: &Pool<'_>| pool.devices.iter().any(|offer| !offer.device.binding_conditions.is_empty());
+        pools.sort_by_cached_key(waits);
+        pools
+    }
+
+    /// A pool as a node sees it; none where it has nothing for the node, or nothing that is up to date.
+    fn pool<'a>(&'a self, key: &'a (String, String), node: Place<'_>) -> Option<Pool<'a>> {
+        let all = self.pools.get(key)?;
+        let relevant = all.iter().filter(|slice| is_relevant(slice, node));
+        let generation = relevant.map(|slice| slice.spec.pool.generation).max()?;
+        if all.iter().any(|slice| slice.spec.pool.generation > generation) {
+            return None;
+        }
+        let is_current = |slice: &&ResourceSlice| slice.spec.pool.generation == generation;
+        let slices: Vec<&ResourceSlice> = all.iter().map(|slice| &**slice).filter(is_current).collect();
+        let wanted = slices.first().map_or(0, |slice| slice.spec.pool.resource_slice_count);
+        let is_incomplete = i64::try_from(slices.len()) != Ok(wanted);
+        let offers = |slice: &'a ResourceSlice| slice.spec.devices.iter().map(move |device| Offer { device, slice });
+        let devices = slices.iter().copied().filter(|slice| has_devices(slice, node)).flat_map(offers).collect();
+        let problem = problem(&slices);
+        Some(Pool { driver: &key.0, name: &key.1, devices, slices, is_incomplete, problem })
+    }
+}
+
+/// What is wrong with the slices of a pool.
+fn problem(slices: &[&ResourceSlice]) -> Option<String> {
+    let mut sets = BTreeMap::new();
+    for set in slices.iter().flat_map(|slice| &slice.spec.shared_counters) {
+        if sets.insert(set.name.as_str(), set).is_some() {
+            return Some(format!("duplicate counter set {}", set.name));
+        }
+    }
+    let mut names = BTreeSet::new();
+    for device in slices.iter().flat_map(|slice| &slice.spec.devices) {
+        if !names.insert(device.name.as_str()) {
+            return Some(format!("duplicate device name {}", device.name));
+        }
+        for taken in &device.consumes_counters {
+            let Some(set) = sets.get(taken.counter_set.as_str()) else {
+                return Some(format!("counter set {} not found", taken.counter_set));
+            };
+            if let Some(name) = taken.counters.keys().find(|name| !set.counters.contains_key(*name)) {
+                return Some(format!("counter {name} not found in counter set {}", set.name));
+            }
+        }
+    }
+    None
+}
