@@ -8,11 +8,12 @@ use anyhow::{Context, Result, ensure};
 use api_types::core_v1::{Pod, PodStatus};
 use async_trait::async_trait;
 use base::{Rng, SystemClock, TaskGroup};
+use component_base::Gates;
 use component_base::metrics::{Metrics, MetricsOptions};
 use scheduler::framework::BuildCx;
 use scheduler::{
-    ALL, ClusterWriter, Listers, NoEvents, Parallelism, QueueOptions, Scheduler, SchedulerMetrics, SchedulerOptions,
-    WriteError, build_profiles, default_configuration,
+    ALL, ClusterWriter, Listers, NoEvents, NoObjects, Parallelism, QueueOptions, Scheduler, SchedulerMetrics,
+    SchedulerOptions, WriteError, build_profiles, default_configuration,
 };
 use tokio::sync::Notify;
 
@@ -61,10 +62,15 @@ fn scheduler(writer: Arc<Confirming>) -> Result<Arc<Scheduler>> {
     let parallelism = Parallelism::of_machine(default_configuration().parallelism.unwrap_or(1));
     let cx = BuildCx {
         listers: Arc::new(Listers::in_memory()),
+        gates: Gates::default(),
         writer: writer.clone(),
+        objects: Arc::new(NoObjects),
+        events: Arc::new(NoEvents),
         gate: Arc::default(),
         waiting: Arc::default(),
         metrics,
+        clock: SystemClock::shared(),
+        rng: Rng::seeded(1),
         tasks: TaskGroup::new("bench-plugins"),
         parallelism,
     };

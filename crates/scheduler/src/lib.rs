@@ -2,8 +2,9 @@
 //!
 //! [`Scheduler::schedule_one`] is the heart: one pod from the queue, a snapshot of the cluster, plugins that filter and
 //! score, one node. It needs no client; watches feed it through `pod_added` and its like, and what it writes goes
-//! through [`ClusterWriter`]. Volumes, dynamic resources and pod groups are not here.
+//! through [`ClusterWriter`]. Pod groups are not here.
 
+mod assume_cache;
 mod cache;
 mod component;
 mod config;
@@ -31,7 +32,7 @@ pub use cache::{Cache, CacheError, CacheSize, Snapshot, Topology};
 pub use component::{COMPONENT, ClientWriter, Watches, assemble, run};
 pub use config::{ConfigError, ProfileError, build_profiles, decode, default_configuration, encode, validate};
 pub use cycle::{BindingCycle, ScheduleResult, Scheduler, SchedulerOptions, StatusWrite, Work};
-pub use listers::{Lister, Listers};
+pub use listers::{Lister, Listers, NotFound};
 pub use metrics::SchedulerMetrics;
 pub use node_info::{NodeInfo, NodeView};
 pub use parallel::Parallelism;
@@ -40,4 +41,4 @@ pub use plugins::ALL;
 pub use pod_info::{NominatedPods, PodInfo};
 pub use queue::{Nominator, QueueError, QueueOptions, QueueSize, SchedulingQueue};
 pub use queued_pod::{QueuedPod, SortKey};
-pub use writer::{ClusterWriter, EventSink, NoEvents, PodEvent, Severity, WriteError};
+pub use writer::{ClusterWriter, EventSink, NoEvents, NoObjects, ObjectWriter, PodEvent, Severity, WriteError};

@@ -59,8 +59,33 @@ pub enum Lister<T> {
     InMemory(Arc<InMemory<T>>),
 }
 
-/// Objects by namespace and name.
-type InMemory<T> = RwLock<BTreeMap<(String, String), Arc<T>>>;
+/// The values that an object is found under in an index.
+type ValuesOf<T> = fn(&T) -> Vec<String>;
+
+/// Hears of an object that changed, or is gone.
+type Heard<T> = Box<dyn FnMut(&Arc<T>) + Send>;
+
+/// Objects that were put there.
+pub struct InMemory<T> {
+    /// By namespace and name.
+    objects: RwLock<BTreeMap<(String, String), Arc<T>>>,
+    indexes: RwLock<BTreeMap<&'static str, ValuesOf<T>>>,
+    heard: Mutex<Vec<Heard<T>>>,
+}
+
+impl<T> Default for InMemory<T> {
+    fn default() -> Self {
+        Self { objects: RwLock::default(), indexes: RwLock::default(), heard: Mutex::default() }
+    }
+}
+
+impl<T> InMemory<T> {
+    fn tell(&self, object: &Arc<T>) {
+        for hear in self.heard.lock().iter_mut() {
+            hear(object);
+        }
+    }
+}
 
 impl<T> Clone for Lister<T>
 where
@@ -69,18 +94,44 @@ where
     fn clone(&self) -> Self {
         match self {
             Self::Watched(informer) => Self::Watched(informer.clone()),
-            Self::InMemory(objects) => Self::InMemory(Arc::clone(objects)),
+            Self::InMemory(own) => Self::InMemory(Arc::clone(own)),
         }
     }
 }
 
+/// There is no such object, in upstream's words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{resource} {name:?} not found")]
+pub struct NotFound {
+    resource: String,
+    name: String,
+}
+
+impl NotFound {
+    /// No object of a kind has this name.
+    #[must_use]
+    pub fn of<T: Kind>(name: &str) -> Self {
+        let (singular, group) = (T::TYPE.singular, T::TYPE.group);
+        let resource = if group.is_empty() { singular.to_owned() } else { format!("{singular}.{group}") };
+        Self { resource, name: name.to_owned() }
+    }
+}
+
 impl<T: Kind + Object> Lister<T> {
+    /// An object by its name.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn get(&self, namespace: &str, name: &str) -> Result<Arc<T>, NotFound> {
+        self.find(namespace, name).ok_or_else(|| NotFound::of::<T>(name))
+    }
+
     /// An object by its name; the namespace is empty for kinds that live in none.
     #[must_use]
     pub fn find(&self, namespace: &str, name: &str) -> Option<Arc<T>> {
         match self {
             Self::Watched(informer) => informer.find(namespace, name),
-            Self::InMemory(objects) => objects.read().get(&(namespace.to_owned(), name.to_owned())).cloned(),
+            Self::InMemory(own) => own.objects.read().get(&(namespace.to_owned(), name.to_owned())).cloned(),
         }
     }
 
@@ -89,7 +140,7 @@ impl<T: Kind + Object> Lister<T> {
     pub fn list(&self) -> Vec<Arc<T>> {
         match self {
             Self::Watched(informer) => informer.list(),
-            Self::InMemory(objects) => objects.read().values().cloned().collect(),
+            Self::InMemory(own) => own.objects.read().values().cloned().collect(),
         }
     }
 
@@ -98,26 +149,60 @@ impl<T: Kind + Object> Lister<T> {
     pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<T>> {
         match self {
             Self::Watched(informer) => informer.in_namespace(namespace),
-            Self::InMemory(objects) => {
-                let objects = objects.read();
-                let own = objects.iter().filter(|((other, _), _)| other == namespace);
-                own.map(|(_, object)| Arc::clone(object)).collect()
+            Self::InMemory(own) => {
+                let objects = own.objects.read();
+                let there = objects.iter().filter(|((other, _), _)| other == namespace);
+                there.map(|(_, object)| Arc::clone(object)).collect()
             }
+        }
+    }
+
+    /// Adds an index: the values that each object is found under. One of the same name stays as it is.
+    pub fn add_index(&self, name: &'static str, values_of: ValuesOf<T>) {
+        match self {
+            Self::Watched(informer) => informer.add_index(name, values_of),
+            Self::InMemory(own) => {
+                own.indexes.write().entry(name).or_insert(values_of);
+            }
+        }
+    }
+
+    /// The objects that an index has under a value, by namespace and name.
+    #[must_use]
+    pub fn by_index(&self, index: &str, value: &str) -> Vec<Arc<T>> {
+        match self {
+            Self::Watched(informer) => informer.by_index(index, value),
+            Self::InMemory(own) => {
+                let indexes = own.indexes.read();
+                let Some(values_of) = indexes.get(index) else { return Vec::new() };
+                let has = |object: &&Arc<T>| values_of(object).iter().any(|own| own == value);
+                own.objects.read().values().filter(has).cloned().collect()
+            }
+        }
+    }
+
+    /// Tells of each object that comes, changes or goes from now on. Whoever hears of it must not wait.
+    pub(crate) fn on_change(&self, mut hear: impl FnMut(&Arc<T>) + Send + 'static) {
+        match self {
+            Self::Watched(informer) => informer.subscribe(move |change| hear(change.object())),
+            Self::InMemory(own) => own.heard.lock().push(Box::new(hear)),
         }
     }
 
     /// Takes an object of those in memory away.
     pub fn remove(&self, namespace: &str, name: &str) {
-        if let Self::InMemory(objects) = self {
-            objects.write().remove(&(namespace.to_owned(), name.to_owned()));
+        if let Self::InMemory(own) = self {
+            let gone = own.objects.write().remove(&(namespace.to_owned(), name.to_owned()));
+            gone.iter().for_each(|object| own.tell(object));
         }
     }
 
     /// Adds or replaces an object of those in memory. What is watched comes from the API server only.
     pub fn put(&self, object: Arc<T>) {
-        if let Self::InMemory(objects) = self {
+        if let Self::InMemory(own) = self {
             let key = (object.meta().namespace.clone(), object.meta().name.clone());
-            objects.write().insert(key, object);
+            own.objects.write().insert(key, Arc::clone(&object));
+            own.tell(&object);
         }
     }
 }

@@ -75,6 +75,34 @@ const PERMIT_WAIT: Desc = Desc::new(
 const CACHE_SIZE: Desc =
     Desc::new("scheduler_cache_size", "How much the cache holds, by type.", Stability::Alpha).labels(&["type"]);
 
+const VOLUME_ERRORS: Desc = Desc::new(
+    "scheduler_volume_scheduling_stage_error_total",
+    "Errors with the volumes of pods, by what was being done.",
+    Stability::Alpha,
+)
+.labels(&["operation"]);
+
+/// What is done with the volumes of a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum VolumeStage {
+    /// A node is looked at.
+    Predicate,
+    /// A choice is taken in.
+    Assume,
+    /// It is written.
+    Bind,
+}
+
+impl VolumeStage {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Predicate => "predicate",
+            Self::Assume => "assume",
+            Self::Bind => "bind",
+        }
+    }
+}
+
 /// The metrics of a scheduler.
 pub struct SchedulerMetrics {
     attempts: Counters,
@@ -91,6 +119,7 @@ pub struct SchedulerMetrics {
     points: Histograms,
     unschedulable: Gauges,
     permit_wait: Histograms,
+    volume_errors: Counters,
 }
 
 /// How an attempt ended.
@@ -133,6 +162,7 @@ impl SchedulerMetrics {
             points: metrics.histograms(&POINT_DURATION),
             unschedulable: metrics.gauges(&UNSCHEDULABLE),
             permit_wait: metrics.histograms(&PERMIT_WAIT),
+            volume_errors: metrics.counters(&VOLUME_ERRORS),
         }
     }
 
@@ -150,6 +180,11 @@ impl SchedulerMetrics {
     /// A pod has waited for `Permit` plugins; `status` is how that ended.
     pub(crate) fn permit_waited(&self, status: &str, took: Duration) {
         self.permit_wait.with(&[status]).observe(took.as_secs_f64());
+    }
+
+    /// Something went wrong with the volumes of a pod.
+    pub(crate) fn volume_error(&self, stage: VolumeStage) {
+        self.volume_errors.with(&[stage.name()]).inc();
     }
 
     /// A decision was made.

@@ -5,12 +5,16 @@ use api_machinery::json;
 use api_machinery::leaf::RawJson;
 use api_machinery::names;
 use api_machinery::reflect::Reflect;
+use api_machinery::time::GoDuration;
 use api_machinery::value::Value;
 use api_types::scheduler_config_v1::{
     API_VERSION, DefaultPreemptionArgs, DynamicResourcesArgs, InterPodAffinityArgs, NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs, PodTopologySpreadArgs, ResourceSpec, ScoringStrategy,
     UtilizationShapePoint, VolumeBindingArgs,
 };
+use component_base::Gates;
+
+use crate::plugins::{CAPACITY_SCORING, FILTER_TIMEOUT};
 
 /// The arguments of a plugin.
 #[derive(Debug, Clone)]
@@ -19,7 +23,7 @@ pub enum PluginArgs {
     None,
     /// Of `DefaultPreemption`.
     DefaultPreemption(DefaultPreemptionArgs),
-    /// Of `DynamicResources`, which only upstream has.
+    /// Of `DynamicResources`.
     DynamicResources(DynamicResourcesArgs),
     /// Of `InterPodAffinity`.
     InterPodAffinity(InterPodAffinityArgs),
@@ -31,7 +35,7 @@ pub enum PluginArgs {
     NodeResourcesFit(NodeResourcesFitArgs),
     /// Of `PodTopologySpread`.
     PodTopologySpread(PodTopologySpreadArgs),
-    /// Of `VolumeBinding`, which only upstream has.
+    /// Of `VolumeBinding`.
     VolumeBinding(VolumeBindingArgs),
 }
 
@@ -133,7 +137,6 @@ impl PluginArgs {
     }
 
     fn fill(&mut self) {
-        let seconds = api_machinery::time::GoDuration::from_secs;
         match self {
             Self::None => {}
             Self::DefaultPreemption(args) => {
@@ -141,8 +144,8 @@ impl PluginArgs {
                 args.min_candidate_nodes_absolute.get_or_insert(100);
             }
             Self::DynamicResources(args) => {
-                args.filter_timeout.get_or_insert(seconds(10));
-                args.binding_timeout.get_or_insert(seconds(600));
+                args.filter_timeout.get_or_insert(GoDuration::from_secs(FILTER_SECONDS));
+                args.binding_timeout.get_or_insert(GoDuration::from_secs(BINDING_SECONDS));
             }
             Self::InterPodAffinity(args) => {
                 args.hard_pod_affinity_weight.get_or_insert(1);
@@ -167,12 +170,12 @@ impl PluginArgs {
         }
     }
 
-    /// Checks the arguments; `path` is where they stand.
-    pub fn check(&self, path: &Path, errors: &mut ErrorList) {
+    /// Checks the arguments, by the features that are on; `path` is where they stand.
+    pub fn check(&self, gates: &Gates, path: &Path, errors: &mut ErrorList) {
         match self {
             Self::None | Self::NodeAffinity(_) => {}
             Self::DefaultPreemption(args) => check_preemption(args, path, errors),
-            Self::DynamicResources(_) => {}
+            Self::DynamicResources(args) => check_devices(args, gates, path, errors),
             Self::InterPodAffinity(args) => {
                 let weight = args.hard_pod_affinity_weight.unwrap_or(1);
                 if !(0..=100).contains(&weight) {
@@ -183,19 +186,50 @@ impl PluginArgs {
             Self::BalancedAllocation(args) => check_balanced(args, path, errors),
             Self::NodeResourcesFit(args) => check_fit(args, path, errors),
             Self::PodTopologySpread(args) => check_spread(args, path, errors),
-            Self::VolumeBinding(args) => {
-                if args.bind_timeout_seconds.is_some_and(|seconds| seconds < 0) {
-                    let seconds = args.bind_timeout_seconds.unwrap_or(0);
-                    let path = path.child("bindTimeoutSeconds");
-                    errors.push(path.invalid(seconds, "invalid BindTimeoutSeconds, should not be a negative value"));
-                }
-                if !args.shape.is_empty() {
-                    let detail =
-                        "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring";
-                    errors.push(path.child("shape").forbidden(detail));
-                }
-            }
+            Self::VolumeBinding(args) => check_volumes(args, gates, path, errors),
         }
+    }
+}
+
+/// The longest look at one node for devices, and the longest wait for them, where nothing else is said.
+const FILTER_SECONDS: i64 = 10;
+const BINDING_SECONDS: i64 = 600;
+
+/// What is filled in is not held against anybody.
+fn check_devices(args: &DynamicResourcesArgs, gates: &Gates, path: &Path, errors: &mut ErrorList) {
+    let filter = args.filter_timeout.unwrap_or_default();
+    let field = path.child("filterTimeout");
+    if filter.nanos() < 0 {
+        errors.push(field.invalid(filter.to_string(), "must be zero or positive"));
+    } else if !gates.enabled(FILTER_TIMEOUT) && filter != GoDuration::from_secs(FILTER_SECONDS) {
+        errors.push(field.forbidden("DRASchedulingFilterTimeout feature gate is disabled"));
+    }
+    let binding = args.binding_timeout.unwrap_or_default();
+    let waits = gates.enabled(dra::BINDING_CONDITIONS) && gates.enabled(dra::DEVICE_STATUS);
+    let field = path.child("bindingTimeout");
+    if binding.nanos() < GoDuration::from_secs(1).nanos() {
+        errors.push(field.invalid(binding.to_string(), "must be at least 1 second"));
+    } else if !waits && binding != GoDuration::from_secs(BINDING_SECONDS) {
+        let detail = "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate is disabled";
+        errors.push(field.forbidden(detail));
+    }
+}
+
+fn check_volumes(args: &VolumeBindingArgs, gates: &Gates, path: &Path, errors: &mut ErrorList) {
+    let seconds = args.bind_timeout_seconds.unwrap_or(0);
+    if seconds < 0 {
+        let path = path.child("bindTimeoutSeconds");
+        errors.push(path.invalid(seconds, "invalid BindTimeoutSeconds, should not be a negative value"));
+    }
+    if args.shape.is_empty() {
+        return;
+    }
+    let path = path.child("shape");
+    if gates.enabled(CAPACITY_SCORING) {
+        check_shape(&args.shape, &path, errors);
+    } else {
+        let detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring";
+        errors.push(path.forbidden(detail));
     }
 }
 

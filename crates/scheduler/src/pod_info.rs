@@ -6,7 +6,7 @@ use std::sync::Arc;
 use api_machinery::labels::{Selector, SelectorError};
 use api_machinery::quantity::{Format, Quantity};
 use api_types::core_v1::{
-    Affinity, Container, ContainerStatus, Pod, PodAffinityTerm, ResourceList, WeightedPodAffinityTerm,
+    Affinity, Container, ContainerStatus, Pod, PodAffinityTerm, ResourceList, Volume, WeightedPodAffinityTerm,
 };
 use component_helpers::pod_state::is_sidecar;
 use component_helpers::{pod_requests, selectors};
@@ -36,6 +36,8 @@ pub struct PodInfo {
     pub ports: Vec<HostPort>,
     /// Its namespace, labels and affinity, shared with pods that have the same.
     pub class: Arc<PodClass>,
+    /// Whether it has volumes that other pods may have, too, or that count against what a node can attach.
+    pub has_volumes: bool,
 }
 
 /// A port of the node that a pod takes.
@@ -108,6 +110,7 @@ impl PodInfo {
             node_non_zero,
             ports: host_ports(&pod),
             class,
+            has_volumes: pod.spec.volumes.iter().any(|volume| !is_private(volume)),
             pod,
         })
     }
@@ -129,6 +132,18 @@ impl PodInfo {
     pub fn is_terminating(&self) -> bool {
         self.pod.metadata.deletion_timestamp.is_some()
     }
+}
+
+/// Whether a volume is the pod's own, made by its kubelet of nothing but what the API server or the node has.
+fn is_private(volume: &Volume) -> bool {
+    let source = &volume.volume_source;
+    source.config_map.is_some()
+        || source.secret.is_some()
+        || source.projected.is_some()
+        || source.downward_api.is_some()
+        || source.empty_dir.is_some()
+        || source.host_path.is_some()
+        || source.image.is_some()
 }
 
 /// What a container asks for with defaults for CPU and memory; an explicit zero stays.

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use api_machinery::meta::LabelSelector;
 use api_machinery::quantity::Quantity;
+use api_machinery::reflect::Reflect;
 use api_machinery::time::Time;
 use api_types::core_v1::{
     Affinity, Container, ContainerPort, Node, Pod, PodAffinity, PodAffinityTerm, PodAntiAffinity, Taint, Toleration,
-    TopologySpreadConstraint, WeightedPodAffinityTerm,
+    TopologySpreadConstraint, Volume, WeightedPodAffinityTerm,
 };
 
 use crate::cache::Snapshot;
@@ -136,12 +137,30 @@ impl PodBuilder {
         self.0.spec.scheduling_gates.push(api_types::core_v1::PodSchedulingGate { name: name.into() });
         self
     }
+    /// A volume as in a manifest.
+    pub(crate) fn volume(mut self, source: serde_json::Value) -> Self {
+        let mut volume: Volume = object(source);
+        volume.name = format!("v{}", self.0.spec.volumes.len());
+        self.0.spec.volumes.push(volume);
+        self
+    }
+    pub(crate) fn claim(self, name: &str) -> Self {
+        self.volume(serde_json::json!({ "persistentVolumeClaim": { "claimName": name } }))
+    }
     pub(crate) fn build(self) -> Arc<Pod> {
         Arc::new(self.0)
     }
     pub(crate) fn info(self, classes: &ClassTable) -> Arc<PodInfo> {
         PodInfo::new(self.build(), classes)
     }
+}
+
+/// Something as in a manifest.
+pub(crate) fn object<T: Reflect + Default>(manifest: serde_json::Value) -> T {
+    let mut object = T::default();
+    let decoded = api_machinery::json::decode(manifest.to_string().as_bytes(), &mut object).unwrap();
+    assert_eq!(decoded.problems, Vec::<String>::new(), "{manifest}");
+    object
 }
 
 /// A snapshot of nodes with pods on them.

@@ -1,8 +1,12 @@
-//! What the scheduler writes: bindings, pod statuses and evictions. One trait, so that the scheduler runs without an
-//! API server in tests and benchmarks.
+//! What the scheduler writes: bindings, pod statuses and evictions; and what its plugins write, claims and volumes. Traits,
+//! so that the scheduler runs without an API server in tests and benchmarks.
 
-use api_types::core_v1::{Pod, PodStatus};
+use api_machinery::object::Kind;
+use api_types::core_v1::{PersistentVolume, PersistentVolumeClaim, Pod, PodStatus};
+use api_types::resource_v1::ResourceClaim;
 use async_trait::async_trait;
+
+use crate::listers::NotFound;
 
 /// Why a write failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -10,6 +14,9 @@ pub enum WriteError {
     /// The pod is gone.
     #[error("{0}")]
     NotFound(String),
+    /// It is not the version any more that the change was made from.
+    #[error("{0}")]
+    Conflict(String),
     /// Something else, in the API server's words.
     #[error("{0}")]
     Failed(String),
@@ -27,6 +34,64 @@ pub trait ClusterWriter: Send + Sync {
 
     /// Deletes a pod with its own grace period; one that has its name by now but is another stays.
     async fn delete(&self, pod: &Pod) -> Result<(), WriteError>;
+}
+
+/// Writes of plugins. Each replaces an object whole, and fails where it is not the version that it was made from any more.
+#[async_trait]
+pub trait ObjectWriter: Send + Sync {
+    /// Changes a volume; what it is afterwards.
+    async fn update_volume(&self, volume: &PersistentVolume) -> Result<PersistentVolume, WriteError>;
+
+    /// Changes a claim; what it is afterwards.
+    async fn update_claim(&self, claim: &PersistentVolumeClaim) -> Result<PersistentVolumeClaim, WriteError>;
+
+    /// A claim for devices as the API server has it.
+    async fn device_claim(&self, namespace: &str, name: &str) -> Result<ResourceClaim, WriteError>;
+
+    /// Changes a claim for devices, but for its status; what it is afterwards.
+    async fn update_device_claim(&self, claim: &ResourceClaim) -> Result<ResourceClaim, WriteError>;
+
+    /// Changes the status of a claim for devices; what the claim is afterwards.
+    async fn update_device_claim_status(&self, claim: &ResourceClaim) -> Result<ResourceClaim, WriteError>;
+
+    /// A claim for devices is not reserved for a consumer any more, whatever else has become of it; what it is afterwards.
+    async fn release_device_claim(&self, claim: &ResourceClaim, consumer: &str) -> Result<ResourceClaim, WriteError>;
+}
+
+/// Refuses every change, where there is nothing that plugins could change.
+pub struct NoObjects;
+
+impl NoObjects {
+    fn refused<T: Kind>(name: &str) -> WriteError {
+        WriteError::NotFound(NotFound::of::<T>(name).to_string())
+    }
+}
+
+#[async_trait]
+impl ObjectWriter for NoObjects {
+    async fn update_volume(&self, volume: &PersistentVolume) -> Result<PersistentVolume, WriteError> {
+        Err(Self::refused::<PersistentVolume>(&volume.metadata.name))
+    }
+
+    async fn update_claim(&self, claim: &PersistentVolumeClaim) -> Result<PersistentVolumeClaim, WriteError> {
+        Err(Self::refused::<PersistentVolumeClaim>(&claim.metadata.name))
+    }
+
+    async fn device_claim(&self, _: &str, name: &str) -> Result<ResourceClaim, WriteError> {
+        Err(Self::refused::<ResourceClaim>(name))
+    }
+
+    async fn update_device_claim(&self, claim: &ResourceClaim) -> Result<ResourceClaim, WriteError> {
+        Err(Self::refused::<ResourceClaim>(&claim.metadata.name))
+    }
+
+    async fn update_device_claim_status(&self, claim: &ResourceClaim) -> Result<ResourceClaim, WriteError> {
+        Err(Self::refused::<ResourceClaim>(&claim.metadata.name))
+    }
+
+    async fn release_device_claim(&self, claim: &ResourceClaim, _: &str) -> Result<ResourceClaim, WriteError> {
+        Err(Self::refused::<ResourceClaim>(&claim.metadata.name))
+    }
 }
 
 /// How important an event is.

@@ -1,4 +1,4 @@
-//! Filters are asked for every node: none of them allocates when the node fits.
+//! Filters are asked for every node: none of them allocates when the node fits, unless it is to find volumes or devices.
 //!
 //! A program of its own, as there is one allocator for a whole program.
 
@@ -11,11 +11,12 @@ use std::sync::Arc;
 use api_machinery::json;
 use api_types::core_v1::{Node, Pod};
 use base::TaskGroup;
+use component_base::Gates;
 use component_base::metrics::{Metrics, MetricsOptions};
 use scheduler::framework::{BuildCx, CycleCx, CycleState, Diagnosis};
 use scheduler::{
-    ALL, Cache, ClusterWriter, Listers, Parallelism, SchedulerMetrics, Snapshot, WriteError, build_profiles,
-    default_configuration,
+    ALL, Cache, ClusterWriter, Listers, NoEvents, NoObjects, Parallelism, SchedulerMetrics, Snapshot, WriteError,
+    build_profiles, default_configuration,
 };
 
 thread_local! {
@@ -94,10 +95,15 @@ fn a_node_that_fits_costs_no_allocation() {
     let metrics = Arc::new(SchedulerMetrics::new(&Metrics::new(MetricsOptions::default())));
     let cx = BuildCx {
         listers: Arc::new(Listers::in_memory()),
+        gates: Gates::default(),
         writer: Arc::new(Unwritten),
+        objects: Arc::new(NoObjects),
+        events: Arc::new(NoEvents),
         gate: Arc::default(),
         waiting: Arc::default(),
         metrics,
+        clock: base::TokioClock::shared(),
+        rng: base::Rng::seeded(1),
         tasks: TaskGroup::new("test"),
         parallelism: Parallelism::default(),
     };
@@ -115,7 +121,15 @@ fn a_node_that_fits_costs_no_allocation() {
     let node = snapshot.views().next().unwrap();
     let skipped: Vec<&str> =
         profile.filter.iter().filter(|at| state.skip_filter.contains(at.place)).map(|at| at.name).collect();
-    assert_eq!(skipped, ["NodeDeclaredFeatures"], "the pod should give the filters work");
+    let without_work = [
+        "VolumeRestrictions",
+        "NodeVolumeLimits",
+        "VolumeBinding",
+        "VolumeZone",
+        "DynamicResources",
+        "NodeDeclaredFeatures",
+    ];
+    assert_eq!(skipped, without_work, "a pod without claims should give all other filters work");
     for at in &profile.filter {
         let before = ALLOCATIONS.get();
         let verdict = at.plugin.filter(&state, &pod, node);

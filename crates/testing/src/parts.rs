@@ -85,8 +85,8 @@ pub(crate) fn start_controllers(process: &Client, client_for: ClientFor) -> Resu
 pub(crate) fn start_scheduler(client: &Client, metrics: &Metrics) -> Result<(), BoxError> {
     let watches = Arc::new(Watches::new(client));
     let metrics = Arc::new(SchedulerMetrics::new(metrics));
-    let configuration = scheduler::default_configuration();
-    let scheduler = scheduler::assemble(&configuration, MAX_IN_UNSCHEDULABLE, client, &watches, metrics)?;
+    let (configuration, gates) = (scheduler::default_configuration(), Gates::default());
+    let scheduler = scheduler::assemble(&configuration, MAX_IN_UNSCHEDULABLE, &gates, client, &watches, metrics)?;
     watches.feed(&scheduler);
     watches.start();
     let tasks = client.tasks().clone();

@@ -19,6 +19,7 @@ pub struct Snapshot {
     index: Arc<HashMap<Arc<str>, usize>>,
     with_affinity: BTreeSet<usize>,
     with_required_anti: BTreeSet<usize>,
+    with_volumes: BTreeSet<usize>,
     /// What is left on each node, side by side, so that full nodes are passed over without looking at them.
     room: Vec<Room>,
     topologies: Mutex<HashMap<String, Arc<Topology>>>,
@@ -33,6 +34,7 @@ impl Clone for Snapshot {
             index: Arc::clone(&self.index),
             with_affinity: self.with_affinity.clone(),
             with_required_anti: self.with_required_anti.clone(),
+            with_volumes: self.with_volumes.clone(),
             room: self.room.clone(),
             topologies: Mutex::new(self.topologies.lock().clone()),
             spreads: Mutex::new(self.spreads.lock().clone()),
@@ -181,6 +183,11 @@ impl Snapshot {
         self.with_required_anti.iter().filter_map(|index| self.view(*index))
     }
 
+    /// Nodes with pods that have volumes that other pods may have, too.
+    pub fn with_volumes(&self) -> impl Iterator<Item = NodeView<'_>> {
+        self.with_volumes.iter().filter_map(|index| self.view(*index))
+    }
+
     /// Whether the node at a place has room for a request as far as CPU, memory and the number of pods go. Where it has
     /// not, `NodeResourcesFit` rejects it for certain.
     #[must_use]
@@ -230,6 +237,7 @@ impl Snapshot {
         self.nodes = nodes;
         self.with_affinity.clear();
         self.with_required_anti.clear();
+        self.with_volumes.clear();
         self.room = vec![Room::default(); self.nodes.len()];
         for index in 0..self.nodes.len() {
             self.note_sums(index);
@@ -267,6 +275,7 @@ impl Snapshot {
         }
         note(&mut self.with_affinity, index, info.affinity_pods > 0);
         note(&mut self.with_required_anti, index, info.required_anti_pods > 0);
+        note(&mut self.with_volumes, index, info.volume_pods > 0);
     }
 }
 

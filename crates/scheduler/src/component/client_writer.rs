@@ -1,17 +1,18 @@
-//! Bindings, statuses, evictions and events through the API.
+//! Bindings, statuses, evictions, changes by plugins, and events through the API.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api_machinery::meta::{DeleteOptions, Status};
 use api_machinery::value::{Value, ValueMap, struct_to_map};
-use api_types::core_v1::{Binding, ObjectReference, Pod, PodStatus};
+use api_types::core_v1::{Binding, ObjectReference, PersistentVolume, PersistentVolumeClaim, Pod, PodStatus};
+use api_types::resource_v1::ResourceClaim;
 use async_trait::async_trait;
 use base::Backoff;
 use client::{Client, ClientError, EventType, Patch, SeriesEvent, SeriesRecorder, object_reference};
 use tokio::sync::Semaphore;
 
-use crate::writer::{ClusterWriter, EventSink, PodEvent, Severity, WriteError};
+use crate::writer::{ClusterWriter, EventSink, ObjectWriter, PodEvent, Severity, WriteError};
 
 /// How often a status is written when the server cannot take it now. As upstream.
 const TRIES: usize = 4;
@@ -67,7 +68,29 @@ fn is_refusal(error: &ClientError) -> bool {
 }
 
 fn failed(error: &ClientError) -> WriteError {
-    if error.is_not_found() { WriteError::NotFound(error.to_string()) } else { WriteError::Failed(error.to_string()) }
+    let text = error.to_string();
+    if error.is_not_found() {
+        WriteError::NotFound(text)
+    } else if error.is_conflict() {
+        WriteError::Conflict(text)
+    } else {
+        WriteError::Failed(text)
+    }
+}
+
+/// Takes a consumer off a claim; the uid makes sure that a claim of the same name is left alone.
+fn release_patch(claim: &ResourceClaim, consumer: &str) -> Value {
+    let object = |fields: [(&str, Value); 2]| -> Value {
+        let mut map = ValueMap::new();
+        map.extend(fields.map(|(name, value)| (name.into(), value)));
+        map.into()
+    };
+    let entry = object([("$patch", "delete".into()), ("uid", consumer.into())]);
+    let mut metadata = ValueMap::new();
+    metadata.insert("uid".into(), claim.metadata.uid.as_str().into());
+    let mut status = ValueMap::new();
+    status.insert("reservedFor".into(), Value::Array(vec![entry]));
+    object([("metadata", metadata.into()), ("status", status.into())])
 }
 
 /// Whether the same write may succeed in a moment.
@@ -145,6 +168,38 @@ impl ClusterWriter for ClientWriter {
             Ok(false) => Err(WriteError::NotFound(format!("pods {:?} not found", pod.metadata.name))),
             Err(error) => Err(failed(&error)),
         }
+    }
+}
+
+#[async_trait]
+impl ObjectWriter for ClientWriter {
+    async fn update_volume(&self, volume: &PersistentVolume) -> Result<PersistentVolume, WriteError> {
+        self.client.all::<PersistentVolume>().update(volume).await.map_err(|error| failed(&error))
+    }
+
+    async fn update_claim(&self, claim: &PersistentVolumeClaim) -> Result<PersistentVolumeClaim, WriteError> {
+        let claims = self.client.namespaced::<PersistentVolumeClaim>(&claim.metadata.namespace);
+        claims.update(claim).await.map_err(|error| failed(&error))
+    }
+
+    async fn device_claim(&self, namespace: &str, name: &str) -> Result<ResourceClaim, WriteError> {
+        self.client.namespaced::<ResourceClaim>(namespace).get(name).await.map_err(|error| failed(&error))
+    }
+
+    async fn update_device_claim(&self, claim: &ResourceClaim) -> Result<ResourceClaim, WriteError> {
+        let claims = self.client.namespaced::<ResourceClaim>(&claim.metadata.namespace);
+        claims.update(claim).await.map_err(|error| failed(&error))
+    }
+
+    async fn update_device_claim_status(&self, claim: &ResourceClaim) -> Result<ResourceClaim, WriteError> {
+        let claims = self.client.namespaced::<ResourceClaim>(&claim.metadata.namespace);
+        claims.update_status(claim).await.map_err(|error| failed(&error))
+    }
+
+    async fn release_device_claim(&self, claim: &ResourceClaim, consumer: &str) -> Result<ResourceClaim, WriteError> {
+        let claims = self.client.namespaced::<ResourceClaim>(&claim.metadata.namespace);
+        let patch = Patch::Strategic(release_patch(claim, consumer));
+        claims.patch_status(&claim.metadata.name, &patch).await.map_err(|error| failed(&error))
     }
 }
 

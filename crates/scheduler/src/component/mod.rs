@@ -1,5 +1,7 @@
 //! kube-scheduler itself: flags, configuration file, watches, leader election, endpoints.
 
+#[cfg(test)]
+mod claims_tests;
 mod client_writer;
 mod flags;
 #[cfg(test)]
@@ -24,7 +26,7 @@ use component_base::flags::Options;
 use component_base::health::Check;
 use component_base::metrics::{Metrics, MetricsOptions};
 use component_base::serving::{BoxError, text};
-use component_base::{Component, Known, Lifecycle};
+use component_base::{Component, Gates, Known, Lifecycle};
 use controller::process::{COORDINATED, Leading, run_process};
 use http::StatusCode;
 
@@ -38,6 +40,7 @@ use crate::metrics::SchedulerMetrics;
 use crate::parallel::Parallelism;
 use crate::plugins;
 use crate::queue::QueueOptions;
+use crate::writer::{EventSink, NoEvents};
 use client_writer::ClientEvents;
 use settings::Settings;
 
@@ -51,7 +54,13 @@ pub const COMPONENT: Component = Component {
     about: "The Kubernetes scheduler decides on which node each pod runs: it looks for nodes that can run the pod, \
             scores them, and binds the pod to the best one.",
     flags: flags::FLAGS,
-    gates: Known::switching(&[&[COORDINATED], component_base::zpages::GATES]),
+    gates: Known::switching(&[
+        &[COORDINATED],
+        component_base::zpages::GATES,
+        plugins::VOLUME_GATES,
+        plugins::DEVICE_GATES,
+        dra::Features::GATES,
+    ]),
     prepare: settings::prepare,
     drain: DRAIN,
 };
@@ -61,7 +70,8 @@ pub const COMPONENT: Component = Component {
 /// # Errors
 /// When a flag or the configuration is wrong, a plugin cannot be built, or the leadership is lost.
 pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError> {
-    let configuration = settings::configuration(&options)?;
+    let gates = lifecycle.gates().clone();
+    let configuration = settings::configuration(&options, &gates)?;
     let target = options.string("write-config-to");
     if !target.is_empty() {
         let value = api_machinery::json::parse_value(&config::encode(&configuration))?;
@@ -73,7 +83,7 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     let cx = settings.process.client_cx(&lifecycle);
     let client = Client::new(settings.process.client.clone().with_user_agent_suffix("scheduler"), cx)?;
     let watches = Arc::new(Watches::new(&client));
-    try_profiles(&settings.configuration, &client, &watches)?;
+    try_profiles(&settings.configuration, &gates, &client, &watches)?;
     if !settings.configuration.delay_cache_until_active {
         watches.start();
     }
@@ -95,7 +105,7 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     let shown = config_shown(&settings.configuration)?;
     let work = |leading| {
         leads.store(true, Ordering::Relaxed);
-        lead(settings, client, watches, leading)
+        lead(settings, gates, client, watches, leading)
     };
     run_process(process.coordinated(), &lifecycle, Vec::new(), shown, work).await
 }
@@ -104,31 +114,53 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
 /// watched from the start on.
 fn try_profiles(
     configuration: &KubeSchedulerConfiguration,
+    gates: &Gates,
     client: &Client,
     watches: &Watches,
 ) -> Result<(), BoxError> {
     let metrics = Arc::new(SchedulerMetrics::new(&Metrics::new(MetricsOptions::default())));
-    config::build_profiles(configuration, plugins::ALL, &build_cx(client, watches, metrics, Parallelism::default()))?;
+    let cx = build_cx(client, watches, metrics, gates, Arc::new(NoEvents), Parallelism::default());
+    config::build_profiles(configuration, plugins::ALL, &cx)?;
     Ok(())
 }
 
 /// What plugins are built with where there is an API server.
-fn build_cx(client: &Client, watches: &Watches, metrics: Arc<SchedulerMetrics>, parallelism: Parallelism) -> BuildCx {
+fn build_cx(
+    client: &Client,
+    watches: &Watches,
+    metrics: Arc<SchedulerMetrics>,
+    gates: &Gates,
+    events: Arc<dyn EventSink>,
+    parallelism: Parallelism,
+) -> BuildCx {
+    let writer = Arc::new(ClientWriter::new(client));
     BuildCx {
         listers: Arc::clone(watches.listers()),
-        writer: Arc::new(ClientWriter::new(client)),
+        gates: gates.clone(),
+        writer: writer.clone(),
+        objects: writer,
+        events,
         gate: Arc::default(),
         waiting: Arc::default(),
         metrics,
+        clock: client.clock().clone(),
+        rng: client.rng().clone(),
         tasks: client.tasks().clone(),
         parallelism,
     }
 }
 
 /// Schedules for as long as this process leads.
-async fn lead(settings: Settings, client: Client, watches: Arc<Watches>, leading: Leading) -> Result<(), BoxError> {
+async fn lead(
+    settings: Settings,
+    gates: Gates,
+    client: Client,
+    watches: Arc<Watches>,
+    leading: Leading,
+) -> Result<(), BoxError> {
     let metrics = Arc::new(SchedulerMetrics::new(&leading.metrics));
-    let scheduler = assemble(&settings.configuration, settings.max_in_unschedulable, &client, &watches, metrics)?;
+    let limit = settings.max_in_unschedulable;
+    let scheduler = assemble(&settings.configuration, limit, &gates, &client, &watches, metrics)?;
     watches.feed(&scheduler);
     watches.start();
     tokio::select! {
@@ -172,11 +204,12 @@ impl Tuning {
 pub fn assemble(
     configuration: &KubeSchedulerConfiguration,
     max_in_unschedulable: Duration,
+    gates: &Gates,
     client: &Client,
     watches: &Watches,
     metrics: Arc<SchedulerMetrics>,
 ) -> Result<Arc<Scheduler>, BoxError> {
-    assemble_with(plugins::ALL, configuration, max_in_unschedulable, client, watches, metrics)
+    assemble_with(plugins::ALL, configuration, max_in_unschedulable, gates, client, watches, metrics)
 }
 
 /// The same from other plugins.
@@ -184,15 +217,18 @@ fn assemble_with(
     plugins: &[Descriptor],
     configuration: &KubeSchedulerConfiguration,
     max_in_unschedulable: Duration,
+    gates: &Gates,
     client: &Client,
     watches: &Watches,
     metrics: Arc<SchedulerMetrics>,
 ) -> Result<Arc<Scheduler>, BoxError> {
     let Tuning { parallelism, percentage_of_nodes_to_score, queue } = Tuning::of(configuration, max_in_unschedulable);
-    let cx = build_cx(client, watches, metrics, Parallelism::of_machine(parallelism));
+    let names: Vec<&str> =
+        configuration.profiles.iter().filter_map(|profile| profile.scheduler_name.as_deref()).collect();
+    let events: Arc<dyn EventSink> = Arc::new(ClientEvents::new(client, &names));
+    let parallelism = Parallelism::of_machine(parallelism);
+    let cx = build_cx(client, watches, metrics, gates, Arc::clone(&events), parallelism);
     let profiles = config::build_profiles(configuration, plugins, &cx)?;
-    let names: Vec<&str> = profiles.iter().map(|profile| profile.name.as_str()).collect();
-    let events = Arc::new(ClientEvents::new(client, &names));
     let (clock, rng) = (client.clock().clone(), client.rng().clone());
     let parts = SchedulerOptions { profiles, percentage_of_nodes_to_score, queue, cx, events, clock, rng };
     Scheduler::new(parts).ok_or_else(|| "at least one profile is required".into())

@@ -102,7 +102,7 @@ async fn a_plugin_with_a_kind_of_its_own_is_one_line() {
     put(&server, PODS, &*pod("q").label("app", "db").build());
     tokio::time::sleep(Duration::from_secs(2)).await;
     let message = |name: &str| pod_in(&server, name)["status"]["conditions"][0]["message"].clone();
-    let rejected = "0/1 nodes are available: 1 there is no turnstile. preemption: 0/1 nodes are available: \
+    let rejected = "0/1 nodes are available: 1 there is no turnstile. no new claims to deallocate, preemption: 0/1 nodes are available: \
                     1 Preemption is not helpful for scheduling.";
     assert_eq!(message("p"), rejected);
     // The event of the new object wakes the pod it is about; it fits now, and waits.

@@ -6,6 +6,7 @@ use api_machinery::time::GoDuration;
 use api_types::scheduler_config_v1::{KubeSchedulerConfiguration, LeaderElectionConfiguration};
 use base::SharedRng;
 use client::{ClientConfig, ContentType};
+use component_base::Gates;
 use component_base::flags::{Errors, Invalid, Options};
 use component_base::serving::BoxError;
 use controller::process::ProcessOptions;
@@ -51,14 +52,14 @@ pub(super) fn prepare(options: &mut Options) -> Result<(), Invalid> {
 }
 
 /// The configuration that flags and file come to, checked.
-pub(super) fn configuration(options: &Options) -> Result<KubeSchedulerConfiguration, BoxError> {
+pub(super) fn configuration(options: &Options, gates: &Gates) -> Result<KubeSchedulerConfiguration, BoxError> {
     let mut errors = Errors::new();
     let mut configuration = load(options.string("config"))?;
     take_election(&mut configuration.leader_election, options);
     if options.string("config").is_empty() {
         take_deprecated(&mut configuration, options);
     }
-    errors.ok(config::validate(&configuration));
+    errors.ok(config::validate(&configuration, gates));
     errors.into_result()?;
     Ok(configuration)
 }

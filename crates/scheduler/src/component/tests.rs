@@ -28,7 +28,8 @@ pub(super) async fn start_with(
     let watches = Arc::new(Watches::new(&client));
     let metrics = Arc::new(SchedulerMetrics::new(&Metrics::new(MetricsOptions::default())));
     let limit = Duration::from_secs(300);
-    let scheduler = assemble_with(plugins, configuration, limit, &client, &watches, metrics).unwrap();
+    let gates = Gates::default();
+    let scheduler = assemble_with(plugins, configuration, limit, &gates, &client, &watches, metrics).unwrap();
     watches.feed(&scheduler);
     watches.start();
     watches.wait_synced().await;

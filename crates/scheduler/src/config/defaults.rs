@@ -106,7 +106,7 @@ fn merge(custom: &PluginSet) -> PluginSet {
     let mut replaced = Vec::new();
     let mut enabled = Vec::new();
     if !disabled("*") {
-        for descriptor in plugins::ALL.iter().filter(|descriptor| !disabled(descriptor.name)) {
+        for descriptor in plugins::ALL.iter().filter(|own| own.is_default && !disabled(own.name)) {
             let own = custom.enabled.iter().position(|plugin| plugin.name == descriptor.name);
             enabled.push(match own.and_then(|place| custom.enabled.get(place)) {
                 Some(plugin) => plugin.clone(),

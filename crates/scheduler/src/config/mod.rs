@@ -10,6 +10,7 @@ use api_machinery::field_path::ErrorList;
 use api_machinery::json;
 use api_machinery::value::Value;
 use api_types::scheduler_config_v1::{API_VERSION, KubeSchedulerConfiguration};
+use component_base::Gates;
 
 pub use profiles::{ProfileError, build_profiles};
 
@@ -74,12 +75,12 @@ pub fn default_configuration() -> KubeSchedulerConfiguration {
     configuration
 }
 
-/// Checks a configuration whose defaults are filled in.
+/// Checks a configuration whose defaults are filled in, by the features that are on.
 ///
 /// # Errors
 /// With everything that is wrong.
-pub fn validate(configuration: &KubeSchedulerConfiguration) -> Result<(), ConfigError> {
-    validate::check(configuration).into_result().map_err(ConfigError::Invalid)
+pub fn validate(configuration: &KubeSchedulerConfiguration, gates: &Gates) -> Result<(), ConfigError> {
+    validate::check(configuration, gates).into_result().map_err(ConfigError::Invalid)
 }
 
 /// The configuration as a file.

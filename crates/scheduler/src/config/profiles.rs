@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use api_machinery::field_path::ErrorList;
 use api_types::scheduler_config_v1::{KubeSchedulerConfiguration, KubeSchedulerProfile, PluginSet, Plugins};
+use component_base::Gates;
 
 use crate::framework::{
     At, BuildCx, Descriptor, MAX_SCORE, Plugin, PluginError, PluginMask, Profile, QueueSort, Registration,
@@ -12,7 +13,7 @@ use crate::framework::{
 };
 use crate::plugin_args::{ArgsError, PluginArgs};
 use crate::plugins::extender::{self, ExtenderError};
-use crate::plugins::{FIT, UPSTREAM};
+use crate::plugins::{FIT, MISSING};
 
 /// Why a profile cannot be built, in upstream's words.
 #[derive(Debug, thiserror::Error)]
@@ -127,6 +128,7 @@ struct Assembly<'a> {
     config: &'a KubeSchedulerProfile,
     lists: Plugins,
     built: Vec<Plugin>,
+    gates: &'a Gates,
 }
 
 /// Every list of a profile, by the name of its point.
@@ -151,9 +153,9 @@ fn lists(plugins: &Plugins) -> [(&'static str, &PluginSet); 15] {
 }
 
 impl<'a> Assembly<'a> {
-    fn new(config: &'a KubeSchedulerProfile, plugins: &[Descriptor], cx: &BuildCx) -> Result<Self, AssemblyError> {
+    fn new(config: &'a KubeSchedulerProfile, plugins: &[Descriptor], cx: &'a BuildCx) -> Result<Self, AssemblyError> {
         let lists_of = config.plugins.clone().unwrap_or_default();
-        let mut assembly = Self { config, lists: lists_of, built: Vec::new() };
+        let mut assembly = Self { config, lists: lists_of, built: Vec::new(), gates: &cx.gates };
         for (place, one) in config.plugin_config.iter().enumerate() {
             if config.plugin_config.iter().take(place).any(|other| other.name == one.name) {
                 return Err(AssemblyError::RepeatedConfig(one.name.clone()));
@@ -162,7 +164,7 @@ impl<'a> Assembly<'a> {
         let mut wanted: Vec<&str> = Vec::new();
         for plugin in lists(&assembly.lists).iter().flat_map(|(_, set)| &set.enabled) {
             let known = plugins.iter().any(|descriptor| descriptor.name == plugin.name);
-            if !known && UPSTREAM.contains(&plugin.name.as_str()) {
+            if !known && MISSING.contains(&plugin.name.as_str()) {
                 return Err(AssemblyError::Unavailable(plugin.name.clone()));
             }
             if !wanted.contains(&plugin.name.as_str()) {
@@ -189,7 +191,7 @@ impl<'a> Assembly<'a> {
         let raw = config.map(|config| config.args.clone()).unwrap_or_default();
         let args = PluginArgs::decode(plugin, &raw)?;
         let mut errors = ErrorList::new();
-        args.check(&api_machinery::field_path::Path::nil(), &mut errors);
+        args.check(self.gates, &api_machinery::field_path::Path::nil(), &mut errors);
         errors.into_result().map_err(|errors| AssemblyError::InvalidArgs(plugin.to_owned(), errors))?;
         Ok(args)
     }

@@ -6,6 +6,7 @@ use api_types::scheduler_config_v1::{
     API_VERSION, ClientConnectionConfiguration, Extender, KubeSchedulerConfiguration, KubeSchedulerProfile,
     LeaderElectionConfiguration,
 };
+use component_base::Gates;
 
 use crate::plugin_args::PluginArgs;
 use crate::resources::is_extended;
@@ -14,7 +15,7 @@ use crate::resources::is_extended;
 const REMOVED: &[&str] = &["AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"];
 
 /// Everything that is wrong.
-pub(super) fn check(configuration: &KubeSchedulerConfiguration) -> ErrorList {
+pub(super) fn check(configuration: &KubeSchedulerConfiguration, gates: &Gates) -> ErrorList {
     let mut errors = ErrorList::new();
     if configuration.leader_election.leader_elect == Some(true) {
         check_leader_election(&configuration.leader_election, &mut errors);
@@ -29,7 +30,7 @@ pub(super) fn check(configuration: &KubeSchedulerConfiguration) -> ErrorList {
         let detail = "should be an integer value greater than zero";
         errors.push(Path::new("parallelism").invalid(i64::from(parallelism), detail));
     }
-    check_profiles(configuration, &mut errors);
+    check_profiles(configuration, gates, &mut errors);
     let percentage = configuration.percentage_of_nodes_to_score;
     check_percentage(percentage, &Path::new("percentageOfNodesToScore"), &mut errors);
     let initial = configuration.pod_initial_backoff_seconds.unwrap_or(1);
@@ -129,7 +130,7 @@ fn check_percentage(percentage: Option<i32>, path: &Path, errors: &mut ErrorList
     }
 }
 
-fn check_profiles(configuration: &KubeSchedulerConfiguration, errors: &mut ErrorList) {
+fn check_profiles(configuration: &KubeSchedulerConfiguration, gates: &Gates, errors: &mut ErrorList) {
     let list = Path::new("profiles");
     if configuration.profiles.is_empty() {
         errors.push(list.required(""));
@@ -144,7 +145,7 @@ fn check_profiles(configuration: &KubeSchedulerConfiguration, errors: &mut Error
         }
         check_percentage(profile.percentage_of_nodes_to_score, &path.child("percentageOfNodesToScore"), errors);
         check_plugins(profile, &path, errors);
-        check_args(profile, &path, errors);
+        check_args(profile, gates, &path, errors);
     }
     check_queue_sort(&configuration.profiles, &list, errors);
 }
@@ -179,7 +180,7 @@ fn check_plugins(profile: &KubeSchedulerProfile, path: &Path, errors: &mut Error
     }
 }
 
-fn check_args(profile: &KubeSchedulerProfile, path: &Path, errors: &mut ErrorList) {
+fn check_args(profile: &KubeSchedulerProfile, gates: &Gates, path: &Path, errors: &mut ErrorList) {
     let list = path.child("pluginConfig");
     for (place, config) in profile.plugin_config.iter().enumerate() {
         let path = list.index(place);
@@ -193,7 +194,7 @@ fn check_args(profile: &KubeSchedulerProfile, path: &Path, errors: &mut ErrorLis
         match PluginArgs::decode(&config.name, &config.args) {
             // Upstream looks these up under another name and so checks them only when the plugin is built.
             Ok(PluginArgs::NodeResourcesFit(_)) => {}
-            Ok(args) => args.check(&path.child("args"), errors),
+            Ok(args) => args.check(gates, &path.child("args"), errors),
             Err(_) => errors.push(path.child("args").invalid(config.args.as_str(), "has to match plugin args")),
         }
     }

@@ -17,7 +17,7 @@ fn extended(extenders: &Value, nodes: &[&str]) -> Fixture {
     let file = json!({"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
         "extenders": extenders});
     let configuration = decode(&file).unwrap();
-    validate(&configuration).unwrap();
+    validate(&configuration, &component_base::Gates::default()).unwrap();
     let fixture = Fixture::of(&configuration, Parallelism::default(), |_| {});
     for name in nodes {
         fixture.scheduler.node_added(&node(name).build());
@@ -76,7 +76,7 @@ async fn filters_are_asked_about_what_the_plugins_leave() {
     let failed = json!({"a": "too far", "b": "too far"});
     let never = json!({"b": "never"});
     server.answers("/api/filter", &json!({"FailedNodes": failed, "FailedAndUnresolvableNodes": never}));
-    let reasons = "0/4 nodes are available: 1 never, 1 node(s) were unschedulable, 1 too far. preemption: 0/4 nodes are \
+    let reasons = "0/4 nodes are available: 1 never, 1 node(s) were unschedulable, 1 too far. no new claims to deallocate, preemption: 0/4 nodes are \
                    available: 1 No preemption victims found for incoming pod, 3 Preemption is not helpful for scheduling.";
     assert_eq!(outcome(&fixture, pod("q")).await, reasons);
     let waits = "scheduler_unschedulable_pods{plugin=\"Extender\",profile=\"default-scheduler\"} 1\n";
@@ -118,7 +118,9 @@ async fn an_extender_that_knows_the_nodes_is_told_their_names() {
     assert_eq!(outcome(&fixture, pod("r")).await, "a");
     let fixture = extended(&json!([extender(&server, filter(false))]), &["a"]);
     server.answers("/api/filter", &json!({"NodeNames": ["a"]}));
-    let nothing = format!("0/1 nodes are available: preemption: 0/1 nodes are available: 1 {NOT_HELPFUL}.");
+    let nothing = format!(
+        "0/1 nodes are available: no new claims to deallocate, preemption: 0/1 nodes are available: 1 {NOT_HELPFUL}."
+    );
     assert_eq!(outcome(&fixture, pod("s")).await, nothing);
 }
 

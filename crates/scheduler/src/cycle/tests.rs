@@ -127,7 +127,7 @@ async fn a_pod_is_bound_and_counts() {
     assert_eq!(fixture.step().await.as_deref(), Some("a"));
     assert_eq!(fixture.lines(), ["bind p a", "Scheduled p: Successfully assigned default/p to a"]);
     assert_eq!(fixture.step().await, None);
-    let text = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: \
+    let text = "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: \
                 1 No preemption victims found for incoming pod.";
     let expected = [format!("FailedScheduling q: {text}"), "patch q \"PodScheduled Unschedulable\" []".to_owned()];
     assert_eq!(fixture.lines(), expected);

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use base::TaskGroup;
+use base::{SharedClock, SharedRng, TaskGroup};
+use component_base::Gates;
 
 use super::points::Plugin;
 use super::preemption_gate::PreemptionGate;
@@ -11,21 +12,31 @@ use crate::listers::Listers;
 use crate::metrics::SchedulerMetrics;
 use crate::parallel::Parallelism;
 use crate::plugin_args::PluginArgs;
-use crate::writer::ClusterWriter;
+use crate::writer::{ClusterWriter, EventSink, ObjectWriter};
 
 /// What plugins are built with, and what the scheduler that runs them shares with them.
 #[derive(Clone)]
 pub struct BuildCx {
     /// The objects of other kinds than nodes: a plugin asks for those that it reads.
     pub listers: Arc<Listers>,
+    /// What features are on.
+    pub gates: Gates,
     /// Where bindings go.
     pub writer: Arc<dyn ClusterWriter>,
+    /// Where changes of other objects go.
+    pub objects: Arc<dyn ObjectWriter>,
+    /// Where events go.
+    pub events: Arc<dyn EventSink>,
     /// Preemptions under way.
     pub gate: Arc<PreemptionGate>,
     /// Pods that wait for a `Permit` plugin.
     pub waiting: Arc<WaitingPods>,
     /// Metrics.
     pub metrics: Arc<SchedulerMetrics>,
+    /// Time.
+    pub clock: SharedClock,
+    /// Randomness.
+    pub rng: SharedRng,
     /// Where connections of plugins live.
     pub tasks: TaskGroup,
     /// The threads that plugins may use.
@@ -58,12 +69,20 @@ pub struct Descriptor {
     pub weight: i32,
     /// How it is built.
     pub build: Build,
+    /// Whether it runs where a configuration does not name it.
+    pub is_default: bool,
 }
 
 impl Descriptor {
     /// A plugin by its name.
     #[must_use]
     pub const fn new(name: &'static str, weight: i32, build: Build) -> Self {
-        Self { name, weight, build }
+        Self { name, weight, build, is_default: true }
+    }
+
+    /// The same, which only runs where a configuration names it.
+    #[must_use]
+    pub const fn when_named(self) -> Self {
+        Self { is_default: false, ..self }
     }
 }

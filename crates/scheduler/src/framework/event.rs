@@ -39,7 +39,7 @@ impl Resource {
         if id == TypeId::of::<Node>() {
             return Self::Node;
         }
-        Self::Other(OtherKind { id, name: T::TYPE.kind, subscribe: subscribe::<T> })
+        Self::Other(OtherKind { id, group: T::TYPE.group, name: T::TYPE.kind, subscribe: subscribe::<T> })
     }
 }
 
@@ -47,6 +47,7 @@ impl Resource {
 #[derive(Clone, Copy)]
 pub struct OtherKind {
     id: TypeId,
+    group: &'static str,
     name: &'static str,
     subscribe: fn(&Informers, Tell),
 }
@@ -85,12 +86,13 @@ fn subscribe<T: Kind + Object>(informers: &Informers, tell: Tell) {
     let resource = Resource::of::<T>();
     informers.of::<T>().subscribe(move |change| {
         let whole = |object: &Arc<T>| -> Arc<dyn Object> { object.clone() };
-        let (action, label, old, new) = match change {
-            Change::Added { object, .. } => (Action::ADD, "Add", None, Some(whole(object))),
-            Change::Updated { old, new } => (Action::UPDATE, "Update", Some(whole(old)), Some(whole(new))),
-            Change::Deleted { object, .. } => (Action::DELETE, "Delete", Some(whole(object)), None),
+        let (old, new) = match change {
+            Change::Added { object, .. } => (None, Some(whole(object))),
+            Change::Updated { old, new } => (Some(whole(old)), Some(whole(new))),
+            Change::Deleted { object, .. } => (Some(whole(object)), None),
         };
-        tell(&ClusterEvent { resource, action, label }, &EventObject::Other { old, new });
+        let event = ClusterEvent::of_change(resource, old.is_some(), new.is_some());
+        tell(&event, &EventObject::Other { old, new });
     });
 }
 
@@ -191,6 +193,16 @@ events! {
 }
 
 impl ClusterEvent {
+    /// What happened to an object of a kind that only plugins care for, by whether it was there before and is there now.
+    pub(crate) fn of_change(resource: Resource, was_there: bool, is_there: bool) -> Self {
+        let (action, label) = match (was_there, is_there) {
+            (false, _) => (Action::ADD, "Add"),
+            (true, true) => (Action::UPDATE, "Update"),
+            (true, false) => (Action::DELETE, "Delete"),
+        };
+        Self { resource, action, label }
+    }
+
     /// Whether a registration covers this event.
     #[must_use]
     pub fn is_wanted_by(&self, resource: Resource, action: Action) -> bool {
@@ -205,7 +217,8 @@ impl ClusterEvent {
     #[must_use]
     pub fn label(&self) -> Cow<'static, str> {
         match self.resource {
-            Resource::Other(kind) => format!("{}{}", kind.name, self.label).into(),
+            Resource::Other(kind) if kind.group.is_empty() => format!("{}{}", kind.name, self.label).into(),
+            Resource::Other(kind) => format!("{}/{}{}", kind.group, kind.name, self.label).into(),
             _ => self.label.into(),
         }
     }
@@ -253,6 +266,13 @@ impl EventObject {
             Self::Pod { old, new } => new.as_ref().or(old.as_ref()),
             _ => None,
         }
+    }
+
+    /// The object of another kind before and after, as far as it is there; nothing where it is of yet another.
+    #[must_use]
+    pub fn change<T: Object>(&self) -> (Option<&T>, Option<&T>) {
+        let Self::Other { old, new } = self else { return (None, None) };
+        (old.as_ref().and_then(|old| old.downcast_ref()), new.as_ref().and_then(|new| new.downcast_ref()))
     }
 
     /// The object of another kind, the newer one where there are two; none where it is of yet another.

@@ -71,7 +71,8 @@ pub trait PreFilter: Send + Sync {
     }
 }
 
-/// Whether a node can run a pod. Called for many nodes: it must not allocate when the node fits.
+/// Whether a node can run a pod. Called for many nodes: it must not allocate when the node fits, unless it finds something
+/// there that the pod will have, such as volumes.
 pub trait Filter: Send + Sync {
     /// A rejection, or nothing.
     fn filter(&self, state: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> StatusResult;

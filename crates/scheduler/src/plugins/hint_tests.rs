@@ -2,11 +2,19 @@
 
 use std::sync::Arc;
 
+use api_machinery::object::{Kind, Object};
 use api_types::core_v1::{Node, Pod};
 
 use super::tests::default_profile;
-use crate::framework::{ClusterEvent, EventObject, Hint, node_update_events, pod_update_events};
+use crate::framework::{ClusterEvent, EventObject, Hint, Resource, node_update_events, pod_update_events};
 use crate::test_objects::{NodeBuilder, PodBuilder, node, pod};
+
+/// What happened to an object of another kind.
+pub(super) fn after_other<T: Kind + Object>(plugin: &str, waiting: PodBuilder, old: Option<T>, new: Option<T>) -> bool {
+    let event = ClusterEvent::of_change(Resource::of::<T>(), old.is_some(), new.is_some());
+    let whole = |object: T| -> Arc<dyn Object> { Arc::new(object) };
+    wakes(plugin, &waiting.0, &[event], &EventObject::Other { old: old.map(whole), new: new.map(whole) })
+}
 
 /// Whether any registration of the plugin says that one of the events may help the pod.
 fn wakes(plugin: &str, waiting: &Pod, events: &[ClusterEvent], object: &EventObject) -> bool {
@@ -18,7 +26,7 @@ fn wakes(plugin: &str, waiting: &Pod, events: &[ClusterEvent], object: &EventObj
     })
 }
 
-fn after_node(plugin: &str, waiting: PodBuilder, old: Option<NodeBuilder>, new: NodeBuilder) -> bool {
+pub(super) fn after_node(plugin: &str, waiting: PodBuilder, old: Option<NodeBuilder>, new: NodeBuilder) -> bool {
     let (old, new): (Option<Arc<Node>>, _) = (old.map(NodeBuilder::build), new.build());
     let events = match &old {
         Some(old) => node_update_events(old, &new),
@@ -27,7 +35,7 @@ fn after_node(plugin: &str, waiting: PodBuilder, old: Option<NodeBuilder>, new: 
     wakes(plugin, &waiting.0, &events, &EventObject::Node { old, new: Some(new) })
 }
 
-fn after_pod(plugin: &str, waiting: PodBuilder, old: Option<PodBuilder>, new: Option<PodBuilder>) -> bool {
+pub(super) fn after_pod(plugin: &str, waiting: PodBuilder, old: Option<PodBuilder>, new: Option<PodBuilder>) -> bool {
     let (old, new) = (old.map(PodBuilder::build), new.map(PodBuilder::build));
     let events = match (&old, &new) {
         (Some(old), Some(new)) => pod_update_events(old, new),

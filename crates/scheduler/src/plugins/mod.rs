@@ -2,6 +2,7 @@
 
 mod balanced_allocation;
 mod default_binder;
+mod dynamic_resources;
 pub(crate) mod extender;
 #[cfg(test)]
 mod hint_tests;
@@ -15,13 +16,22 @@ mod node_name;
 mod node_ports;
 mod node_resources_fit;
 mod node_unschedulable;
+mod node_volume_limits;
 mod pod_topology_spread;
 mod priority_sort;
 mod resource_scores;
 mod scheduling_gates;
+mod storage;
 mod taint_toleration;
 #[cfg(test)]
 mod tests;
+mod volume_binding;
+mod volume_restrictions;
+#[cfg(test)]
+mod volume_tests;
+mod volume_zone;
+
+use component_base::Feature;
 
 use crate::framework::Descriptor;
 use crate::preemption;
@@ -36,8 +46,13 @@ pub const ALL: &[Descriptor] = &[
     Descriptor::new(node_affinity::NAME, 2, node_affinity::build),
     Descriptor::new(node_ports::NAME, 0, node_ports::build),
     Descriptor::new(node_resources_fit::NAME, 1, node_resources_fit::build),
+    Descriptor::new(volume_restrictions::NAME, 0, volume_restrictions::build),
+    Descriptor::new(node_volume_limits::NAME, 0, node_volume_limits::build),
+    Descriptor::new(volume_binding::NAME, 0, volume_binding::build),
+    Descriptor::new(volume_zone::NAME, 0, volume_zone::build),
     Descriptor::new(pod_topology_spread::NAME, 2, pod_topology_spread::build),
     Descriptor::new(inter_pod_affinity::NAME, 2, inter_pod_affinity::build),
+    Descriptor::new(dynamic_resources::NAME, 2, dynamic_resources::build),
     Descriptor::new(preemption::NAME, 0, preemption::build),
     Descriptor::new(balanced_allocation::NAME, 1, balanced_allocation::build),
     Descriptor::new(image_locality::NAME, 1, image_locality::build),
@@ -45,34 +60,17 @@ pub const ALL: &[Descriptor] = &[
     Descriptor::new(node_declared_features::NAME, 0, node_declared_features::build),
 ];
 
+/// The gates of volume plugins that have both sides.
+pub(crate) const VOLUME_GATES: &[Feature] = &[CAPACITY_SCORING, node_volume_limits::LIMIT_SCALING];
+
 /// The plugin that rejects nodes without room.
 pub(crate) const FIT: &str = node_resources_fit::NAME;
 
-/// The plugins of upstream's default profile, and of its gates. A configuration may disable those that this scheduler has
-/// not, and carry their arguments, but not enable them by name.
-pub(crate) const UPSTREAM: &[&str] = &[
-    "SchedulingGates",
-    "PrioritySort",
-    "NodeUnschedulable",
-    "NodeName",
-    "TaintToleration",
-    "NodeAffinity",
-    "NodePorts",
-    "NodeResourcesFit",
-    "VolumeRestrictions",
-    "NodeVolumeLimits",
-    "VolumeBinding",
-    "VolumeZone",
-    "PodTopologySpread",
-    "InterPodAffinity",
-    "DynamicResources",
-    "DefaultPreemption",
-    "NodeResourcesBalancedAllocation",
-    "ImageLocality",
-    "DefaultBinder",
-    "NodeDeclaredFeatures",
-    "GangScheduling",
-];
+/// The plugins of upstream's gates that this scheduler has not. A configuration may disable them, but not enable them by
+/// name.
+pub(crate) const MISSING: &[&str] = &["GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount"];
 
+pub(crate) use dynamic_resources::{FILTER_TIMEOUT, GATES as DEVICE_GATES};
 #[cfg(test)]
 pub(crate) use tests::{build_cx, default_profile, default_profile_in};
+pub(crate) use volume_binding::CAPACITY_SCORING;

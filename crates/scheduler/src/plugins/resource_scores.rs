@@ -62,7 +62,8 @@ impl Strategy {
     }
 }
 
-fn points(shape: &[UtilizationShapePoint]) -> Vec<(i64, i64)> {
+/// The points of a shape: utilization in percent and score in 0..=100.
+pub(super) fn points(shape: &[UtilizationShapePoint]) -> Vec<(i64, i64)> {
     /// Scores in the configuration go up to 10.
     const SCALE: i64 = MAX_SCORE / 10;
     shape.iter().map(|point| (i64::from(point.utilization), i64::from(point.score) * SCALE)).collect()
@@ -75,10 +76,15 @@ impl Kind {
             Self::Least if requested > allocatable => 0,
             Self::Least => part(allocatable - requested, allocatable),
             Self::Most => part(requested.min(allocatable), allocatable),
-            Self::Ratio(points) if requested > allocatable => interpolate(points, MAX_SCORE),
-            Self::Ratio(points) => interpolate(points, part(requested, allocatable)),
+            Self::Ratio(points) => by_utilization(points, resource),
         }
     }
+}
+
+/// The score of a resource by how much of it would be taken; what is too small counts as full.
+pub(super) fn by_utilization(points: &[(i64, i64)], resource: Weighed) -> i64 {
+    let Weighed { allocatable, requested } = resource;
+    interpolate(points, if requested > allocatable { MAX_SCORE } else { part(requested, allocatable) })
 }
 
 /// Bytes times a hundred may not fit 64 bits.

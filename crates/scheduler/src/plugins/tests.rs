@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use base::TaskGroup;
+use component_base::Gates;
 use component_base::metrics::{Metrics, MetricsOptions};
 
 use super::*;
@@ -16,7 +17,7 @@ use crate::node_info::NodeView;
 use crate::parallel::Parallelism;
 use crate::pod_class::ClassTable;
 use crate::test_objects::{NodeBuilder, PodBuilder, node, pod, snapshot};
-use crate::writer::{ClusterWriter, WriteError};
+use crate::writer::{ClusterWriter, NoEvents, NoObjects, WriteError};
 
 pub(crate) struct NoWriter;
 
@@ -40,10 +41,15 @@ impl ClusterWriter for NoWriter {
 pub(crate) fn build_cx() -> BuildCx {
     BuildCx {
         listers: Arc::new(Listers::in_memory()),
+        gates: Gates::default(),
         writer: Arc::new(NoWriter),
+        objects: Arc::new(NoObjects),
+        events: Arc::new(NoEvents),
         gate: Arc::default(),
         waiting: Arc::default(),
         metrics: Arc::new(SchedulerMetrics::new(&Metrics::new(MetricsOptions::default()))),
+        clock: base::TokioClock::shared(),
+        rng: base::Rng::seeded(1),
         tasks: TaskGroup::new("test"),
         parallelism: Parallelism::default(),
     }
@@ -62,7 +68,8 @@ fn profile_of(plugins: &[&str]) -> Arc<Profile> {
     profile_in(&build_cx(), plugins)
 }
 
-fn profile_in(cx: &BuildCx, plugins: &[&str]) -> Arc<Profile> {
+/// The same from what a test put there.
+pub(super) fn profile_in(cx: &BuildCx, plugins: &[&str]) -> Arc<Profile> {
     let names: Vec<_> = ["PrioritySort", "DefaultBinder"].iter().chain(plugins).collect();
     let enabled: Vec<_> = names.iter().map(|name| serde_json::json!({ "name": name })).collect();
     let value = serde_json::json!({
@@ -75,7 +82,18 @@ fn profile_in(cx: &BuildCx, plugins: &[&str]) -> Arc<Profile> {
 
 /// What each node says: empty when it fits.
 fn verdicts(plugins: &[&str], incoming: PodBuilder, nodes: Vec<NodeBuilder>, pods: Vec<PodBuilder>) -> Vec<String> {
-    let (profile, classes) = (profile_of(plugins), ClassTable::default());
+    verdicts_in(&build_cx(), plugins, incoming, nodes, pods)
+}
+
+/// The same where there are other objects, too.
+pub(super) fn verdicts_in(
+    cx: &BuildCx,
+    plugins: &[&str],
+    incoming: PodBuilder,
+    nodes: Vec<NodeBuilder>,
+    pods: Vec<PodBuilder>,
+) -> Vec<String> {
+    let (profile, classes) = (profile_in(cx, plugins), ClassTable::default());
     let snapshot = snapshot(nodes, pods, &classes);
     let incoming = incoming.info(&classes);
     let cx = CycleCx { snapshot: &snapshot };
@@ -216,11 +234,23 @@ fn images_attract() {
 fn every_plugin_builds_once() {
     let profile = default_profile();
     let filters: Vec<&str> = profile.filter.iter().map(|at| at.name).collect();
-    let places: Vec<_> = filters.iter().map(|name| UPSTREAM.iter().position(|own| own == name)).collect();
-    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "not in upstream's order: {filters:?}");
-    for name in ["NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit"] {
-        assert!(filters.contains(&name), "{name} is not among {filters:?}");
-    }
+    let expected = [
+        "NodeUnschedulable",
+        "NodeName",
+        "TaintToleration",
+        "NodeAffinity",
+        "NodePorts",
+        "NodeResourcesFit",
+        "VolumeRestrictions",
+        "NodeVolumeLimits",
+        "VolumeBinding",
+        "VolumeZone",
+        "PodTopologySpread",
+        "InterPodAffinity",
+        "DynamicResources",
+        "NodeDeclaredFeatures",
+    ];
+    assert_eq!(filters, expected);
     let weights: Vec<_> = profile.score.iter().map(|at| (at.name, at.weight)).collect();
     assert!(weights.contains(&("TaintToleration", 3)) && weights.contains(&("NodeAffinity", 2)), "{weights:?}");
 }

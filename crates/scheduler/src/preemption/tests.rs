@@ -86,15 +86,15 @@ async fn texts_of_what_does_not_help() {
     let full = || vec![cpu("x", "4").priority(10).on("a")];
     assert_eq!(
         text(run(cpu("p", "2").priority(10), vec![node("a"), node("b").taint("k", "NoSchedule")], full(), &cx).await),
-        "preemption: 0/2 nodes are available: 1 No preemption victims found for incoming pod, \
+        "no new claims to deallocate, preemption: 0/2 nodes are available: 1 No preemption victims found for incoming pod, \
          1 Preemption is not helpful for scheduling."
     );
     assert_eq!(
         text(run(cpu("p", "9").priority(10), vec![node("a")], full(), &cx).await),
-        "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+        "no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
     );
     assert_eq!(
         text(run(never(cpu("p", "2").priority(20)), vec![node("a")], full(), &cx).await),
-        "preemption: not eligible due to preemptionPolicy=Never."
+        "no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."
     );
 }

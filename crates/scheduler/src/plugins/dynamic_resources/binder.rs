@@ -1,0 +1,149 @@
+//! What is written to claims: that they have devices and for whom; and that they have none, or are nobody's any more.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::time::Time;
+use api_types::core_v1::Pod;
+use api_types::resource_v1::{AllocationResult, ResourceClaim, ResourceClaimConsumerReference};
+
+use super::DynamicResources;
+use super::claims::is_reserved_for;
+use crate::pod_info::PodInfo;
+use crate::writer::WriteError;
+
+/// Keeps a claim that has devices from going before they are given back.
+const FINALIZER: &str = "resource.kubernetes.io/delete-protection";
+/// How often a claim is written that others write, too, and how long to wait between.
+const TRIES: usize = 5;
+const DELAY: Duration = Duration::from_millis(10);
+
+/// Why a claim was not written, in upstream's words.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ClaimWriteError {
+    #[error("claim {0} got deleted in the meantime")]
+    Deleted(String),
+    #[error("claim {0} got allocated elsewhere in the meantime")]
+    AllocatedElsewhere(String),
+    #[error("claim {0} got deallocated elsewhere in the meantime")]
+    DeallocatedElsewhere(String),
+    #[error("get updated claim {claim} after conflict: {source}")]
+    Read { claim: String, source: WriteError },
+    #[error("add finalizer to claim {claim}: {source}")]
+    Finalizer { claim: String, source: WriteError },
+    #[error("add {what} to claim {claim}: {source}")]
+    Status { claim: String, what: &'static str, source: WriteError },
+}
+
+impl ClaimWriteError {
+    /// Whether somebody else has written the claim, so that it makes sense to look at it again.
+    fn is_conflict(&self) -> bool {
+        let (Self::Finalizer { source, .. } | Self::Status { source, .. }) = self else { return false };
+        matches!(source, WriteError::Conflict(_))
+    }
+}
+
+fn full_name(claim: &ResourceClaim) -> String {
+    format!("{}/{}", claim.metadata.namespace, claim.metadata.name)
+}
+
+impl DynamicResources {
+    /// Gives a claim its devices, where it has none, and reserves it for the pod.
+    ///
+    /// # Errors
+    /// When it cannot be written, or is not what it was.
+    pub(super) async fn bind(
+        &self,
+        claim: &Arc<ResourceClaim>,
+        allocation: Option<&AllocationResult>,
+        pod: &Pod,
+    ) -> Result<(), ClaimWriteError> {
+        let mut newest = (**claim).clone();
+        let mut tries = 1;
+        let written = loop {
+            match self.write(newest, allocation, pod).await {
+                Ok(written) => break written,
+                Err(error) if error.is_conflict() && tries < TRIES => {
+                    tokio::time::sleep(DELAY).await;
+                    tries += 1;
+                }
+                Err(error) => return Err(error),
+            }
+            let read = self.objects.device_claim(&claim.metadata.namespace, &claim.metadata.name).await;
+            newest = read.map_err(|source| ClaimWriteError::Read { claim: full_name(claim), source })?;
+        };
+        self.claims.put_written(written);
+        Ok(())
+    }
+
+    async fn write(
+        &self,
+        mut claim: ResourceClaim,
+        allocation: Option<&AllocationResult>,
+        pod: &Pod,
+    ) -> Result<ResourceClaim, ClaimWriteError> {
+        let name = full_name(&claim);
+        if claim.metadata.deletion_timestamp.is_some() {
+            return Err(ClaimWriteError::Deleted(name));
+        }
+        match (allocation, &claim.status.allocation) {
+            (Some(_), Some(_)) => return Err(ClaimWriteError::AllocatedElsewhere(name)),
+            (None, None) => return Err(ClaimWriteError::DeallocatedElsewhere(name)),
+            _ => {}
+        }
+        if allocation.is_some() && !claim.metadata.finalizers.iter().any(|own| own == FINALIZER) {
+            claim.metadata.finalizers.push(FINALIZER.to_owned());
+            let written = self.objects.update_device_claim(&claim).await;
+            claim = written.map_err(|source| ClaimWriteError::Finalizer { claim: name.clone(), source })?;
+        }
+        if let Some(allocation) = allocation {
+            claim.status.allocation = Some(allocation.clone());
+        }
+        if self.features.binding_conditions
+            && let Some(allocation) = &mut claim.status.allocation
+        {
+            // Since when its devices have been waited for.
+            allocation.allocation_timestamp.get_or_insert_with(|| Time::from(self.clock.wall()));
+        }
+        if !is_reserved_for(&claim, &pod.metadata.uid) {
+            claim.status.reserved_for.push(ResourceClaimConsumerReference {
+                resource: "pods".to_owned(),
+                name: pod.metadata.name.clone(),
+                uid: pod.metadata.uid.clone(),
+                ..ResourceClaimConsumerReference::default()
+            });
+        }
+        let what = if allocation.is_some() { "allocation and reservation" } else { "reservation" };
+        let written = self.objects.update_device_claim_status(&claim).await;
+        written.map_err(|source| ClaimWriteError::Status { claim: name, what, source })
+    }
+
+    /// Takes the devices of a claim away that nobody uses where they are.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) async fn deallocate(&self, claim: &ResourceClaim) -> Result<(), WriteError> {
+        let mut free = claim.clone();
+        free.status.allocation = None;
+        free.status.reserved_for.clear();
+        free.status.devices.clear();
+        let written = self.objects.update_device_claim_status(&free).await?;
+        self.claims.put_written(written);
+        Ok(())
+    }
+
+    /// A claim that was reserved for a pod is so no more; its devices stay. That is written beside.
+    pub(super) fn release(&self, claim: &ResourceClaim, pod: &PodInfo) {
+        let known = self.claims.get(&claim.metadata.namespace, &claim.metadata.name).ok();
+        let is_held =
+            |claim: &Arc<ResourceClaim>| claim.status.allocation.is_some() && is_reserved_for(claim, pod.uid());
+        let Some(claim) = known.filter(is_held) else { return };
+        let (objects, claims, uid) = (Arc::clone(&self.objects), Arc::clone(&self.claims), pod.uid().to_owned());
+        self.tasks.spawn_cancellable("release-claim", async move {
+            match objects.release_device_claim(&claim, &uid).await {
+                Ok(written) => claims.put_written(written),
+                Err(error) => tracing::error!(%error, claim = full_name(&claim), "Unreserving a claim failed"),
+            }
+        });
+    }
+}

@@ -1,0 +1,40 @@
+//! Which events may help a pod whose claims stood in the way.
+
+use std::sync::Arc;
+
+use api_types::core_v1::Pod;
+use api_types::resource_v1::{DeviceClass, ResourceClaim, ResourceSlice};
+
+use super::tracker::Tracker;
+use crate::framework::{Action, EventObject, Hint, Registration, Resource};
+
+pub(super) fn registrations(claims: &Arc<Tracker>) -> Vec<Registration> {
+    let changes = Action::ADD.and(Action::UPDATE);
+    let of_node = Action::ADD.and(Action::NODE_LABEL).and(Action::NODE_ALLOCATABLE);
+    let (known, of_pod) = (Arc::clone(claims), Arc::clone(claims));
+    vec![
+        Registration::always(Resource::Node, of_node),
+        Registration::hinted(Resource::of::<ResourceClaim>(), changes, move |pod: &Pod, object| {
+            hint_of_claim(&known, pod, object)
+        }),
+        Registration::hinted(Resource::Pod, Action::POD_GENERATED_CLAIM, move |pod: &Pod, object| {
+            let Some(changed) = object.pod() else { return Hint::Queue };
+            Hint::queue_if(changed.metadata.uid == pod.metadata.uid && of_pod.of_pod(changed).is_ok())
+        }),
+        Registration::always(Resource::of::<DeviceClass>(), changes),
+        Registration::always(Resource::of::<ResourceSlice>(), changes),
+    ]
+}
+
+/// Devices became free, or a claim of the pod is there or has changed; but the pod still needs all its claims.
+fn hint_of_claim(claims: &Tracker, pod: &Pod, object: &EventObject) -> Hint {
+    let (old, Some(new)) = object.change::<ResourceClaim>() else { return Hint::Queue };
+    let Ok(own) = claims.of_pod(pod) else { return Hint::Skip };
+    if old.is_some_and(|old| old.status.allocation.is_some()) && new.status.allocation.is_none() {
+        return Hint::Queue;
+    }
+    if !own.iter().any(|claim| claim.metadata.uid == new.metadata.uid) {
+        return Hint::Skip;
+    }
+    Hint::queue_if(old.is_none_or(|old| old.status != new.status))
+}

@@ -1,0 +1,144 @@
+//! All claims as they are known: as the watch shows them, or as this scheduler has written them since; and the devices
+//! that they have, or are about to get.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use api_types::resource_v1::{AllocationResult, ResourceClaim};
+use dra::Allocated;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::listers::{Lister, NotFound};
+
+/// The namespace and name of a claim.
+type ClaimKey = (String, String);
+
+/// The claims, and what is allocated of all devices.
+pub(super) struct Tracker {
+    lister: Lister<ResourceClaim>,
+    /// Whether claims may have parts of devices.
+    shares: bool,
+    known: Mutex<Known>,
+    /// Tells of every change.
+    news: watch::Sender<()>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// Claims that were written, until the watch shows them.
+    written: HashMap<ClaimKey, Arc<ResourceClaim>>,
+    /// What claims are about to get, by their uid.
+    in_flight: HashMap<String, AllocationResult>,
+    /// What each claim counts with.
+    counted: HashMap<ClaimKey, AllocationResult>,
+    allocated: Arc<Allocated>,
+}
+
+fn key_of(claim: &ResourceClaim) -> ClaimKey {
+    (claim.metadata.namespace.clone(), claim.metadata.name.clone())
+}
+
+fn version(claim: &ResourceClaim) -> u64 {
+    claim.metadata.resource_version.parse().unwrap_or(0)
+}
+
+impl Tracker {
+    /// The claims that a lister has, now and from now on.
+    pub(super) fn of(lister: Lister<ResourceClaim>, shares: bool) -> Arc<Self> {
+        let tracker =
+            Arc::new(Self { lister: lister.clone(), shares, known: Mutex::default(), news: watch::Sender::new(()) });
+        // Profiles are also built to see whether they can be.
+        let to = Arc::downgrade(&tracker);
+        lister.on_change(move |claim| {
+            if let Some(to) = to.upgrade() {
+                to.refresh(&key_of(claim));
+                to.news.send_replace(());
+            }
+        });
+        for claim in lister.list() {
+            tracker.refresh(&key_of(&claim));
+        }
+        tracker
+    }
+
+    /// Hears of every change from now on.
+    pub(super) fn news(&self) -> watch::Receiver<()> {
+        self.news.subscribe()
+    }
+
+    /// A claim, the newer of what the watch shows and what was written.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(super) fn get(&self, namespace: &str, name: &str) -> Result<Arc<ResourceClaim>, NotFound> {
+        let key = (namespace.to_owned(), name.to_owned());
+        self.current(&mut self.known.lock(), &key).ok_or_else(|| NotFound::of::<ResourceClaim>(name))
+    }
+
+    fn current(&self, known: &mut Known, key: &ClaimKey) -> Option<Arc<ResourceClaim>> {
+        let shown = self.lister.find(&key.0, &key.1);
+        let Some(written) = known.written.get(key) else { return shown };
+        let is_newer = shown
+            .as_ref()
+            .is_some_and(|shown| shown.metadata.uid == written.metadata.uid && version(written) > version(shown));
+        if is_newer {
+            return Some(Arc::clone(written));
+        }
+        known.written.remove(key);
+        shown
+    }
+
+    /// Counts a claim with what it has now.
+    fn refresh(&self, key: &ClaimKey) {
+        let mut known = self.known.lock();
+        let known = &mut *known;
+        let claim = self.current(known, key);
+        let has = claim.as_ref().and_then(|claim| claim.status.allocation.as_ref());
+        let will_have = claim.as_ref().and_then(|claim| known.in_flight.get(&claim.metadata.uid));
+        let now = has.or(will_have).cloned();
+        if known.counted.get(key) == now.as_ref() {
+            return;
+        }
+        let allocated = Arc::make_mut(&mut known.allocated);
+        if let Some(before) = known.counted.remove(key) {
+            allocated.remove(&before, self.shares);
+        }
+        if let Some(now) = now {
+            allocated.add(&now, self.shares);
+            known.counted.insert(key.clone(), now);
+        }
+    }
+
+    /// The devices that claims have, or are about to get.
+    pub(super) fn allocated(&self) -> Arc<Allocated> {
+        Arc::clone(&self.known.lock().allocated)
+    }
+
+    /// Whether a claim is about to get devices.
+    pub(super) fn is_in_flight(&self, uid: &str) -> bool {
+        self.known.lock().in_flight.contains_key(uid)
+    }
+
+    /// A claim is about to get devices: they are nobody else's any more.
+    pub(super) fn put_in_flight(&self, claim: &ResourceClaim, allocation: AllocationResult) {
+        self.known.lock().in_flight.insert(claim.metadata.uid.clone(), allocation);
+        self.refresh(&key_of(claim));
+    }
+
+    /// A claim gets nothing any more; what it has stays.
+    pub(super) fn land(&self, claim: &ResourceClaim) {
+        self.known.lock().in_flight.remove(&claim.metadata.uid);
+        self.refresh(&key_of(claim));
+    }
+
+    /// A claim was written.
+    pub(super) fn put_written(&self, claim: ResourceClaim) {
+        let key = key_of(&claim);
+        let mut known = self.known.lock();
+        known.in_flight.remove(&claim.metadata.uid);
+        known.written.insert(key.clone(), Arc::new(claim));
+        drop(known);
+        self.refresh(&key);
+    }
+}
