@@ -1,6 +1,6 @@
 //! Where bearer tokens are found: the `Authorization` header, and for browsers a WebSocket subprotocol.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
 use base64::Engine as _;
@@ -124,8 +124,9 @@ fn subprotocol_token(map: &HeaderMap) -> Result<Option<String>, AuthnError> {
 /// Removes every credential after a successful authentication: the `Authorization` header, front proxy headers (the usual ones
 /// and the configured ones), and the token among WebSocket subprotocols.
 pub fn strip_credentials(map: &mut HeaderMap, configured: Option<&ProxyHeaders>) {
+    static USUAL: LazyLock<ProxyHeaders> = LazyLock::new(ProxyHeaders::default);
     map.remove(AUTHORIZATION);
-    ProxyHeaders::default().strip(map);
+    USUAL.strip(map);
     if let Some(configured) = configured {
         configured.strip(map);
     }

@@ -2,19 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 
 /// All values of a header that are text, in order.
 pub(crate) fn values<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
     headers.get_all(name).iter().filter_map(|value| std::str::from_utf8(value.as_bytes()).ok())
 }
 
+/// What follows `prefix` (any case) in a name, which is lower-case.
+fn after<'a>(name: &'a HeaderName, prefix: &str) -> Option<&'a str> {
+    let (head, rest) = name.as_str().split_at_checked(prefix.len())?;
+    head.eq_ignore_ascii_case(prefix).then_some(rest)
+}
+
 /// The headers that start with `prefix` (any case): what follows, lower-cased and percent-decoded, with all values.
 pub(crate) fn prefixed(headers: &HeaderMap, prefix: &str) -> BTreeMap<String, Vec<String>> {
-    let prefix = prefix.to_ascii_lowercase();
     let mut out: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (name, value) in headers {
-        let Some(key) = name.as_str().strip_prefix(prefix.as_str()) else { continue };
+        let Some(key) = after(name, prefix) else { continue };
         let Ok(value) = std::str::from_utf8(value.as_bytes()) else { continue };
         out.entry(percent_decode(key)).or_default().push(value.to_owned());
     }
@@ -23,8 +28,7 @@ pub(crate) fn prefixed(headers: &HeaderMap, prefix: &str) -> BTreeMap<String, Ve
 
 /// Removes every header that starts with `prefix` (any case).
 pub(crate) fn remove_prefixed(headers: &mut HeaderMap, prefix: &str) {
-    let prefix = prefix.to_ascii_lowercase();
-    let names: Vec<_> = headers.keys().filter(|name| name.as_str().starts_with(&prefix)).cloned().collect();
+    let names: Vec<_> = headers.keys().filter(|name| after(name, prefix).is_some()).cloned().collect();
     for name in names {
         headers.remove(name);
     }

@@ -66,7 +66,7 @@ async function objects() {
     } while (next);
     assert.deepEqual(names, ['crud-2', 'crud-3', 'crud-4', 'crud-5', 'crud-one']);
     const body = { preconditions: { uid: 'another' } };
-    assert.match(await refused(409, core.deleteNamespacedConfigMap({ name: 'crud-one', namespace, body })), /Precondition failed/);
+    assert.match(await refused(409, core.deleteNamespacedConfigMap({ name: 'crud-one', namespace, body })), /UID in the precondition/);
     assert.equal((await core.deleteNamespacedConfigMap({ name: 'crud-one', namespace })).status, 'Success');
     assert.match(await refused(404, core.readNamespacedConfigMap({ name: 'crud-one', namespace })), /not found/);
     await core.deleteCollectionNamespacedConfigMap({ namespace, labelSelector: 'of=crud' });

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use component_base::serving::Response;
-use http::StatusCode;
+use component_base::serving::{RemoteAddr, Response};
 use http::request::Parts;
+use http::{HeaderValue, StatusCode, Uri, header};
 use tokio::time::Instant;
 
 use super::held;
@@ -23,64 +23,70 @@ const AGGREGATOR: &str = "aggregator";
 
 /// The labels of a request. Values are empty where the server does not know the resource, so that clients cannot make
 /// series up.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Labels {
     verb: &'static str,
-    group: String,
-    version: String,
-    resource: String,
-    subresource: String,
+    info: Arc<RequestInfo>,
+    is_known: bool,
+    is_known_subresource: bool,
     scope: &'static str,
 }
 
 impl Labels {
     /// The labels of a request whose route is not known yet.
-    pub(super) fn of_request(info: &RequestInfo) -> Self {
-        let scope = if !info.is_resource {
-            ""
-        } else if !info.name.is_empty() || info.verb == "create" {
-            "resource"
-        } else if !info.namespace.is_empty() {
-            "namespace"
-        } else {
-            "cluster"
-        };
+    pub(super) fn of_request(info: &Arc<RequestInfo>) -> Self {
         let known = kinds::find(&info.group, &info.version, &info.resource);
-        let own = |value: &str| if known.is_some() { value.to_owned() } else { String::new() };
         let is_subresource = |rules: &dyn kinds::rules::Rules| {
             rules.info().subresources.iter().any(|subresource| subresource.name == info.subresource)
         };
         Self {
             verb: "",
-            group: own(&info.group),
-            version: own(&info.version),
-            resource: own(&info.resource),
-            subresource: if known.is_some_and(is_subresource) { info.subresource.clone() } else { String::new() },
-            scope,
+            info: Arc::clone(info),
+            is_known: known.is_some(),
+            is_known_subresource: known.is_some_and(is_subresource),
+            scope: scope(info),
         }
     }
 
-    fn new(parts: &Parts, info: &RequestInfo, query: &Query) -> Self {
+    fn new(parts: &Parts, info: &Arc<RequestInfo>, query: &Query) -> Self {
         let labels = Self::of_request(info);
         Self { verb: verb(parts, info, query, labels.scope), ..labels }
     }
 
-    pub(super) fn count_termination(&self, metrics: &ApiMetrics, code: &str) {
-        self.count(metrics, COMPONENT, code);
+    /// Verb, group, version, resource, subresource, scope and component.
+    fn values(&self) -> [&str; 7] {
+        let info = &*self.info;
+        let own = |value| if self.is_known { value } else { "" };
+        let subresource = if self.is_known_subresource { &*info.subresource } else { "" };
+        [self.verb, own(&info.group), own(&info.version), own(&info.resource), subresource, self.scope, COMPONENT]
     }
 
-    fn count(&self, metrics: &ApiMetrics, component: &str, code: &str) {
-        let values =
-            [self.verb, &self.group, &self.version, &self.resource, &self.subresource, self.scope, component, code];
-        metrics.terminations.with(&values).inc();
+    pub(super) fn count_termination(&self, metrics: &ApiMetrics, code: &str) {
+        count_termination(metrics, self.values(), code);
     }
+}
+
+fn scope(info: &RequestInfo) -> &'static str {
+    if !info.is_resource {
+        ""
+    } else if !info.name.is_empty() || info.verb == "create" {
+        "resource"
+    } else if !info.namespace.is_empty() {
+        "namespace"
+    } else {
+        "cluster"
+    }
+}
+
+fn count_termination(metrics: &ApiMetrics, labels: [&str; 7], code: &str) {
+    let [verb, group, version, resource, subresource, scope, component] = labels;
+    metrics.terminations.with(&[verb, group, version, resource, subresource, scope, component, code]).inc();
 }
 
 /// Counts a request for a version of another server that was not passed on. The resource is whatever the client says, and
 /// stays unsaid.
 pub(crate) fn count_not_passed_on(metrics: &ApiMetrics, info: &RequestInfo, code: StatusCode) {
-    let labels = Labels { group: info.group.clone(), version: info.version.clone(), ..Labels::of_request(info) };
-    labels.count(metrics, AGGREGATOR, code.as_str());
+    count_termination(metrics, ["", &info.group, &info.version, "", "", scope(info), AGGREGATOR], code.as_str());
 }
 
 fn verb(parts: &Parts, info: &RequestInfo, query: &Query, scope: &str) -> &'static str {
@@ -88,7 +94,7 @@ fn verb(parts: &Parts, info: &RequestInfo, query: &Query, scope: &str) -> &'stat
         return "CONNECT";
     }
     let is_apply = || {
-        let kind = parts.headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         kind == Some("application/apply-patch+yaml")
     };
     match parts.method.as_str() {
@@ -122,15 +128,15 @@ pub(super) struct Observation {
     code: String,
 }
 
-/// What the log says.
+/// What the log says, put into words only where it does.
 struct Line {
-    uri: String,
-    user_agent: String,
-    source: String,
+    uri: Uri,
+    user_agent: Option<HeaderValue>,
+    source: Option<RemoteAddr>,
 }
 
 impl Observation {
-    pub(super) fn begin(cx: &Arc<ApiCx>, parts: &Parts, info: &RequestInfo, query: &Query) -> Self {
+    pub(super) fn begin(cx: &Arc<ApiCx>, parts: &Parts, info: &Arc<RequestInfo>, query: &Query) -> Self {
         let labels = Labels::new(parts, info, query);
         let dry_run = match query.first("dryRun") {
             None => "",
@@ -148,7 +154,7 @@ impl Observation {
                 Some(_) => "invalid",
             },
             read_bytes: ReadBytes::default(),
-            counted: info.is_resource && !labels.resource.is_empty(),
+            counted: info.is_resource && labels.is_known,
             refused: false,
             long_running: info.is_long_running(),
             is_own: cx.authentication.is_loopback(&parts.headers),
@@ -183,17 +189,13 @@ impl Observation {
         }
         #[expect(clippy::cast_precision_loss, reason = "a histogram of sizes")]
         if let Some(bytes) = self.read_bytes.get() {
-            metrics.body_sizes.with(&[&labels.group, &labels.resource, verb]).observe(*bytes as f64);
+            let [_, group, _, resource, ..] = labels.values();
+            metrics.body_sizes.with(&[group, resource, verb]).observe(*bytes as f64);
         }
     }
 
-    fn values(&self) -> [&str; 7] {
-        let labels = &self.labels;
-        [labels.verb, &labels.group, &labels.version, &labels.resource, &labels.subresource, labels.scope, COMPONENT]
-    }
-
     fn long_running_gauge(&self) -> prometheus::Gauge {
-        self.cx.metrics.long_running.with(&self.values())
+        self.cx.metrics.long_running.with(&self.labels.values())
     }
 
     /// Goes on until the answer is sent.
@@ -206,7 +208,7 @@ impl Observation {
             && let Some(bytes) = http_body::Body::size_hint(response.body()).exact()
         {
             #[expect(clippy::cast_precision_loss, reason = "a histogram of sizes")]
-            self.cx.metrics.sizes.with(&self.values()).observe(bytes as f64);
+            self.cx.metrics.sizes.with(&self.labels.values()).observe(bytes as f64);
         }
         held::hold(response, self)
     }
@@ -218,21 +220,11 @@ impl Drop for Observation {
             self.long_running_gauge().dec();
         }
         let elapsed = self.cx.clock().monotonic() - self.started;
-        let Line { uri, user_agent, source } = &self.line;
-        tracing::info!(
-            v = 3,
-            verb = self.labels.verb,
-            URI = uri,
-            latency = ?elapsed,
-            userAgent = user_agent,
-            srcIP = source,
-            resp = self.code,
-            "HTTP"
-        );
+        self.line.write(self.labels.verb, elapsed, &self.code);
         if !self.counted || self.refused || self.code.is_empty() {
             return;
         }
-        let [verb, group, version, resource, subresource, scope, component] = self.values();
+        let [verb, group, version, resource, subresource, scope, component] = self.labels.values();
         let head = [verb, self.dry_run, group, version, resource, subresource, scope, component];
         if self.is_own {
             self.cx.metrics.self_requests.with(&[verb, group, resource, subresource]).inc();
@@ -240,7 +232,7 @@ impl Drop for Observation {
         self.cx.metrics.duration.with(&head).observe(elapsed.as_secs_f64());
         self.count_write(elapsed);
         if self.dry_run.is_empty() && verb != "WATCH" {
-            self.cx.metrics.sli.with(&self.values()).observe(elapsed.as_secs_f64());
+            self.cx.metrics.sli.with(&self.labels.values()).observe(elapsed.as_secs_f64());
         }
         let [verb, dry_run, group, version, resource, subresource, scope, component] = head;
         let all = [verb, dry_run, group, version, resource, subresource, scope, component, &self.code];
@@ -250,12 +242,23 @@ impl Drop for Observation {
 
 impl Line {
     fn new(parts: &Parts) -> Self {
-        let remote = parts.extensions.get::<component_base::serving::RemoteAddr>();
-        let agent = parts.headers.get(http::header::USER_AGENT).and_then(|value| value.to_str().ok());
         Self {
-            uri: path_and_query(&parts.uri).to_owned(),
-            user_agent: agent.unwrap_or_default().to_owned(),
-            source: remote.map(|remote| remote.0.to_string()).unwrap_or_default(),
+            uri: parts.uri.clone(),
+            user_agent: parts.headers.get(header::USER_AGENT).cloned(),
+            source: parts.extensions.get::<RemoteAddr>().copied(),
         }
+    }
+
+    fn write(&self, verb: &str, elapsed: Duration, code: &str) {
+        tracing::info!(
+            v = 3,
+            verb,
+            URI = path_and_query(&self.uri),
+            latency = ?elapsed,
+            userAgent = self.user_agent.as_ref().and_then(|value| value.to_str().ok()).unwrap_or_default(),
+            srcIP = self.source.map(|remote| tracing::field::display(remote.0)),
+            resp = code,
+            "HTTP"
+        );
     }
 }

@@ -1,5 +1,7 @@
 //! Asking for a seat for a request, and what is answered where there is none.
 
+use std::sync::Arc;
+
 use component_base::serving::{Response, text};
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, StatusCode};
@@ -19,7 +21,7 @@ pub(super) async fn take(seats: &dyn Seats, request: &Request<Authenticated>) ->
 }
 
 /// What is answered where there is none.
-pub(super) fn refusal(metrics: &ApiMetrics, info: &RequestInfo, full: Full) -> Response {
+pub(super) fn refusal(metrics: &ApiMetrics, info: &Arc<RequestInfo>, full: Full) -> Response {
     Labels::of_request(info).count_termination(metrics, "429");
     let mut response = text(StatusCode::TOO_MANY_REQUESTS, REFUSAL);
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(full.retry_after));

@@ -195,7 +195,8 @@ where
     let remote = peer.remote.0;
     let service = hyper::service::service_fn({
         let (cx, activity) = (Arc::clone(&cx), Arc::clone(&activity));
-        move |request| answer(Arc::clone(&cx), Arc::clone(&activity), peer.clone(), request)
+        // On the heap: what hyper and the runtime hand on of a stream, they copy.
+        move |request| Box::pin(answer(Arc::clone(&cx), Arc::clone(&activity), peer.clone(), request))
     });
     let builder = builder(&cx.server.limits, protocol, cx.requests.clone());
     // What takes a connection of HTTP/1.1 over need not flush what it writes.
@@ -315,7 +316,7 @@ fn is_rooted(request: &Request) -> bool {
 
 /// Turns a panic of the handler into an answer.
 async fn guarded(handler: &dyn Handler, request: Request) -> Response {
-    let line = format!("{} {}", request.method(), request.uri().path());
+    let (method, uri) = (request.method().clone(), request.uri().clone());
     match AssertUnwindSafe(handler.handle(request)).catch_unwind().await {
         Ok(response) => response,
         Err(panic) => {
@@ -324,7 +325,7 @@ async fn guarded(handler: &dyn Handler, request: Request) -> Response {
                 .map(|text| (*text).to_owned())
                 .or_else(|| panic.downcast_ref::<String>().cloned())
                 .unwrap_or_default();
-            tracing::error!(request = %line, panic = %reason, "Observed a panic");
+            tracing::error!(request = %format!("{method} {}", uri.path()), panic = %reason, "Observed a panic");
             text(StatusCode::INTERNAL_SERVER_ERROR, "This request caused a panic. Look in the logs for details.\n")
         }
     }
