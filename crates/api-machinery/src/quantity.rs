@@ -69,6 +69,11 @@ impl Quantity {
         Self::from_scaled(value as i128, -3, format)
     }
 
+    /// An amount in billionths.
+    pub const fn from_nano(value: i64, format: Format) -> Self {
+        Self::from_scaled(value as i128, NANO, format)
+    }
+
     /// The amount `mantissa * 10^scale`.
     const fn from_scaled(mantissa: i128, scale: i32, format: Format) -> Self {
         Self { mantissa, scale, format, typed: None }

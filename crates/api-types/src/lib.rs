@@ -35,6 +35,7 @@ pub mod flowcontrol_v1;
 pub mod flowcontrol_v1beta1;
 pub mod imagepolicy_v1alpha1;
 pub mod kubelet_config_v1beta1;
+pub mod metrics_v1beta1;
 pub mod networking_v1;
 pub mod networking_v1beta1;
 pub mod node_v1;

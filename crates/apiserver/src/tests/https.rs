@@ -23,6 +23,7 @@ pub(super) fn serving() -> SecureServing {
         tls: TlsOptions::default(),
         limits: Limits::default(),
         counters: Counters::default(),
+        asks_for_certificates: false,
     }
 }
 

@@ -11,6 +11,7 @@ mod handler;
 mod hostile_tests;
 mod listener;
 mod newcomers;
+mod query;
 mod secure;
 mod server;
 #[cfg(test)]
@@ -22,5 +23,6 @@ pub use expiry::TakenBy;
 pub use handler::{Handler, HandlerFn, Request, Response, handler_fn};
 pub use listener::{ListenError, PortSharing, bind};
 pub use newcomers::Newcomer;
+pub use query::{Query, decode_query};
 pub use secure::{GeneratePair, SecureServing, ServeError, secure_serving_flags};
 pub use server::{Counters, Limits, Security, Server, ServerHandle};

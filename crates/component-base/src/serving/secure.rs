@@ -105,6 +105,8 @@ pub struct SecureServing {
     pub limits: Limits,
     /// What it counts.
     pub counters: Counters,
+    /// Whether clients are asked for certificates though it is only known later whose are believed.
+    pub asks_for_certificates: bool,
 }
 
 impl SecureServing {
@@ -143,6 +145,7 @@ impl SecureServing {
             tls,
             limits,
             counters: Counters::default(),
+            asks_for_certificates: false,
         }
     }
 
@@ -194,7 +197,12 @@ impl SecureServing {
     ) -> Result<ServerHandle, ServeError> {
         let listener = bind(self.address, self.sharing)?;
         let tls = ServerTls::new(Arc::clone(&certs), self.tls.clone())?;
-        follow_client_cas(&tls, client_cas)?;
+        if self.asks_for_certificates {
+            // Without a hint clients show what they have.
+            tls.request_client_certs(&[])?;
+        } else {
+            follow_client_cas(&tls, client_cas)?;
+        }
         let mut targets: Vec<Arc<dyn Reload>> = vec![certs];
         targets.extend(client_cas.iter().map(|file| -> Arc<dyn Reload> { Arc::<CaFile>::clone(file) }));
         spawn_reloader(tasks, targets);

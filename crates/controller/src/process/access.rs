@@ -5,10 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_machinery::object::Object;
 use api_types::authentication_v1::UserInfo;
-use api_types::authorization_v1::{NonResourceAttributes, SubjectAccessReview};
+use api_types::authorization_v1::{
+    NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+};
+use api_types::core_v1::ConfigMap;
+use arc_swap::ArcSwap;
 use base::{Rng, SharedClock};
-use client::{Client, ClientConfig, ClientCx, ConfigError};
+use client::{Change, Client, ClientConfig, ClientCx, ConfigError, Informers, Scope};
 use component_base::flags::{Errors, Options};
 use component_base::serving::{Response, text};
 use component_base::tls::CaFile;
@@ -18,7 +23,8 @@ use parking_lot::Mutex;
 use pki::{CaBundle, CaPool, KeyedDigest};
 use tokio::time::Instant;
 
-use super::identify::{FrontProxy, Identify, Refused, bearer};
+use super::identify::{FrontProxy, Identify, Refused, Trusted, bearer};
+use super::published;
 
 /// The group that may do anything.
 const MASTERS: &str = "system:masters";
@@ -86,7 +92,7 @@ pub enum AccessError {
 type Key = [u8; 32];
 
 /// Decides about requests.
-pub(super) struct Access {
+pub struct Access {
     identify: Identify,
     reviews: Option<Client>,
     always_allow: Vec<String>,
@@ -104,12 +110,17 @@ struct Ttl {
 }
 
 impl Access {
-    /// Access as the flags say, and the bundles that the server asks client certificates for.
-    pub(super) fn new(
+    /// Access as the flags say, and the bundles that the server asks client certificates for. `usual` is asked for reviews
+    /// where the flags name no kubeconfig for them.
+    ///
+    /// # Errors
+    /// When a file cannot be used.
+    pub fn new(
         options: &AccessOptions,
         component: &str,
         cx: &ClientCx,
         rng: &Rng,
+        usual: Option<&Client>,
     ) -> Result<(Self, Vec<Arc<CaFile>>), AccessError> {
         let mut files = Vec::new();
         let client_ca = follow(&options.client_ca, &mut files)?;
@@ -122,15 +133,16 @@ impl Access {
             groups,
             extra_prefixes,
         });
+        let reviewer =
+            |kubeconfig: &str| Ok::<_, ConfigError>(reviewer(kubeconfig, component, cx)?.or_else(|| usual.cloned()));
         let identify = Identify {
             clock: Arc::clone(&cx.clock),
-            client_ca,
-            front_proxy,
-            reviews: reviewer(&options.authentication_kubeconfig, component, cx)?,
+            trusted: ArcSwap::from_pointee(Trusted { client_ca, front_proxy }),
+            reviews: reviewer(&options.authentication_kubeconfig)?,
         };
         let access = Self {
             identify,
-            reviews: reviewer(&options.authorization_kubeconfig, component, cx)?,
+            reviews: reviewer(&options.authorization_kubeconfig)?,
             always_allow: options.always_allow.clone(),
             ttl: Ttl { token: options.token_ttl, allowed: options.allowed_ttl, denied: options.denied_ttl },
             digest: KeyedDigest::new(rng),
@@ -143,22 +155,53 @@ impl Access {
 
     /// Nothing where the request may go on, else the answer to give.
     pub(super) async fn refuse(&self, request: &Parts) -> Option<Response> {
+        let (verb, path) = (verb(request), request.uri.path());
+        match self.decide(request, None).await {
+            Ok(()) => None,
+            Err(Refusal::Unauthorized) => Some(text(StatusCode::UNAUTHORIZED, "Unauthorized\n")),
+            Err(Refusal::Forbidden(user)) => {
+                let message = format!("forbidden: User {user:?} cannot {verb} path {path:?}\n");
+                Some(text(StatusCode::FORBIDDEN, message))
+            }
+        }
+    }
+
+    /// Whether a request may go on, which is about a resource or, without one, its path.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub async fn decide(&self, request: &Parts, resource: Option<ResourceAttributes>) -> Result<(), Refusal> {
         let path = request.uri.path();
-        let Ok(user) = self.user(request).await else {
-            return Some(text(StatusCode::UNAUTHORIZED, "Unauthorized\n"));
-        };
-        if self.always_allow.iter().any(|allowed| covers(allowed, path)) {
-            return None;
+        let user = self.user(request).await.map_err(|Refused| Refusal::Unauthorized)?;
+        let is_open = resource.is_none() && self.always_allow.iter().any(|allowed| covers(allowed, path));
+        if is_open || user.groups.iter().any(|group| group == MASTERS) {
+            return Ok(());
         }
-        if user.groups.iter().any(|group| group == MASTERS) {
-            return None;
+        let mut spec = SubjectAccessReviewSpec { resource_attributes: resource, ..SubjectAccessReviewSpec::default() };
+        if spec.resource_attributes.is_none() {
+            let (path, verb) = (path.to_owned(), verb(request));
+            spec.non_resource_attributes = Some(NonResourceAttributes { path, verb });
         }
-        let verb = request.method.as_str().to_ascii_lowercase();
-        if self.allowed(&user, path, &verb).await {
-            return None;
-        }
-        let message = format!("forbidden: User {:?} cannot {verb} path {path:?}\n", user.username);
-        Some(text(StatusCode::FORBIDDEN, message))
+        if self.allowed(&user, spec).await { Ok(()) } else { Err(Refusal::Forbidden(user.username)) }
+    }
+
+    /// Believes the certificates that the cluster's API servers say are to be believed, from now on and with every change,
+    /// as far as no flag says so.
+    pub fn follow_cluster(self: &Arc<Self>, informers: &Informers) {
+        let flags = self.identify.trusted.load_full();
+        let access = Arc::downgrade(self);
+        let published = informers.scoped::<ConfigMap>(&Scope::object(published::NAMESPACE, published::NAME));
+        published.subscribe(move |change: &Change<ConfigMap>| {
+            let Some(access) = access.upgrade() else { return };
+            match published::trusted(&change.object().data) {
+                Ok(said) => access.identify.trusted.store(Arc::new(Trusted {
+                    client_ca: flags.client_ca.clone().or(said.client_ca),
+                    front_proxy: flags.front_proxy.clone().or(said.front_proxy),
+                })),
+                Err(error) => tracing::error!(%error, "What API servers say of certificates cannot be used"),
+            }
+        });
+        published.start();
     }
 
     async fn user(&self, request: &Parts) -> Result<UserInfo, Refused> {
@@ -172,21 +215,18 @@ impl Access {
         Ok(user)
     }
 
-    async fn allowed(&self, user: &UserInfo, path: &str, verb: &str) -> bool {
+    async fn allowed(&self, user: &UserInfo, mut spec: SubjectAccessReviewSpec) -> bool {
         let Some(client) = &self.reviews else { return false };
-        let groups = user.groups.iter().map(String::as_bytes);
-        let parts = [user.username.as_bytes(), user.uid.as_bytes(), path.as_bytes(), verb.as_bytes()];
-        let (key, now) = (self.digest.of(parts.into_iter().chain(groups)), self.clock.monotonic());
+        spec.user.clone_from(&user.username);
+        spec.uid.clone_from(&user.uid);
+        spec.groups.clone_from(&user.groups);
+        spec.extra.clone_from(&user.extra);
+        let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
+        let asked = (&review as &dyn Object).to_json();
+        let (key, now) = (self.digest.of([asked.as_bytes()]), self.clock.monotonic());
         if let Some(allowed) = recall(&self.decisions, &key, now) {
             return allowed;
         }
-        let mut review = SubjectAccessReview::default();
-        review.spec.user.clone_from(&user.username);
-        review.spec.uid.clone_from(&user.uid);
-        review.spec.groups.clone_from(&user.groups);
-        review.spec.extra.clone_from(&user.extra);
-        review.spec.non_resource_attributes =
-            Some(NonResourceAttributes { path: path.to_owned(), verb: verb.to_owned() });
         match client.all::<SubjectAccessReview>().create(&review).await {
             Ok(answer) => {
                 let allowed = answer.status.allowed;
@@ -200,6 +240,19 @@ impl Access {
             }
         }
     }
+}
+
+/// Why a request may not go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// It has a token that nobody vouches for.
+    Unauthorized,
+    /// This user may not do that.
+    Forbidden(String),
+}
+
+fn verb(request: &Parts) -> String {
+    request.method.as_str().to_ascii_lowercase()
 }
 
 fn covers(allowed: &str, path: &str) -> bool {

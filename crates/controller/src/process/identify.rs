@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use api_types::authentication_v1::{TokenReview, UserInfo};
+use arc_swap::ArcSwap;
 use base::SharedClock;
 use client::Client;
 use component_base::serving::PeerCertificates;
@@ -15,6 +16,7 @@ const UNAUTHENTICATED: &str = "system:unauthenticated";
 const AUTHENTICATED: &str = "system:authenticated";
 
 /// A proxy that speaks for others, and the headers it does so in.
+#[derive(Clone)]
 pub(super) struct FrontProxy {
     pub(super) pool: Arc<CaPool>,
     pub(super) allowed_names: Vec<String>,
@@ -24,11 +26,17 @@ pub(super) struct FrontProxy {
     pub(super) extra_prefixes: Vec<String>,
 }
 
+/// Whose certificates are believed.
+#[derive(Clone, Default)]
+pub(super) struct Trusted {
+    pub(super) client_ca: Option<Arc<CaPool>>,
+    pub(super) front_proxy: Option<FrontProxy>,
+}
+
 /// What identifies clients.
 pub(super) struct Identify {
     pub(super) clock: SharedClock,
-    pub(super) client_ca: Option<Arc<CaPool>>,
-    pub(super) front_proxy: Option<FrontProxy>,
+    pub(super) trusted: ArcSwap<Trusted>,
     pub(super) reviews: Option<Client>,
 }
 
@@ -53,14 +61,16 @@ impl Identify {
     }
 
     fn by_certificate(&self, request: &Parts) -> Option<UserInfo> {
-        let leaf = self.verified(self.client_ca.as_deref()?, request)?;
+        let trusted = self.trusted.load();
+        let leaf = self.verified(trusted.client_ca.as_deref()?, request)?;
         let subject = leaf.subject();
         let name = subject.common_name().to_owned();
         (!name.is_empty()).then(|| UserInfo { username: name, groups: subject.organizations(), ..UserInfo::default() })
     }
 
     fn by_proxy(&self, request: &Parts) -> Option<UserInfo> {
-        let proxy = self.front_proxy.as_ref()?;
+        let trusted = self.trusted.load();
+        let proxy = trusted.front_proxy.as_ref()?;
         let leaf = self.verified(&proxy.pool, request)?;
         let name = leaf.subject().common_name();
         if !proxy.allowed_names.is_empty() && !proxy.allowed_names.iter().any(|allowed| allowed == name) {

@@ -4,6 +4,7 @@ mod access;
 mod endpoint;
 mod flags;
 mod identify;
+mod published;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use component_base::zpages::Zpages;
 use component_base::{Feature, Lifecycle, Versions};
 use pki::{AltNames, CertificateAuthority, CertificateSpec, KeyAlgorithm, PrivateKey};
 
-pub use access::{AccessError, AccessOptions};
+pub use access::{Access, AccessError, AccessOptions, Refusal};
 pub use flags::{CLIENT, DELEGATION, GENERIC, leader_election_flags};
 
 /// How long a self-signed serving certificate is good for, as upstream.
@@ -338,7 +339,7 @@ fn serve(
     for check in ready {
         health.add(HealthEndpoint::READY, &check)?;
     }
-    let (access, client_cas) = access::Access::new(&options.access, options.name, cx, lifecycle.rng())?;
+    let (access, client_cas) = Access::new(&options.access, options.name, cx, lifecycle.rng(), None)?;
     let endpoint = endpoint::Endpoint {
         access,
         health,
@@ -360,7 +361,10 @@ fn serve(
 }
 
 /// A serving pair, signed by an authority that is forgotten at once.
-fn self_signed(names: &[String], clock: &SharedClock, rng: &SharedRng) -> Result<(Vec<u8>, Vec<u8>), BoxError> {
+///
+/// # Errors
+/// When there is no key to be had.
+pub fn self_signed(names: &[String], clock: &SharedClock, rng: &SharedRng) -> Result<(Vec<u8>, Vec<u8>), BoxError> {
     let name = names.first().map(String::as_str).unwrap_or_default();
     let (ca_key, key) =
         (PrivateKey::generate(KeyAlgorithm::EcdsaP256)?, PrivateKey::generate(KeyAlgorithm::EcdsaP256)?);

@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use api_machinery::time::Time;
 use component_base::debugging::log_files;
-use component_base::serving::{Request, Response, text};
+use component_base::serving::{Query, Request, Response, text};
 use http::{HeaderMap, StatusCode, header};
 
 use super::Api;
-use super::query::Query;
 use super::route::json_answer;
 
 /// The directory of the machine's logs.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api_machinery::time::Time;
 use bytes::Bytes;
-use component_base::serving::{BoxError, Response, text};
+use component_base::serving::{BoxError, Query, Response, text};
 use futures_util::{StreamExt as _, stream};
 use http::{HeaderValue, StatusCode, header};
 use http_body::Frame;
@@ -14,7 +14,6 @@ use tokio::sync::mpsc;
 
 use super::Api;
 use super::log_read::{self, LogError, LogOptions};
-use super::query::Query;
 use crate::engine::LookupError;
 
 /// Pieces of a log on their way to a client.

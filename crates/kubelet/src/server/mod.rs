@@ -8,7 +8,6 @@ mod log_read;
 mod logs;
 mod metering;
 mod network;
-mod query;
 mod reviews;
 mod route;
 mod stats;

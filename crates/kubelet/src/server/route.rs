@@ -8,10 +8,9 @@ use api_types::core_v1::Pod;
 use api_types::kubelet_config_v1beta1::{API_VERSION, KIND};
 use bytes::Bytes;
 use component_base::health::Health;
-use component_base::serving::{self, Request, Response, text};
+use component_base::serving::{self, Query, Request, Response, decode_query, text};
 use http::{HeaderValue, Method, StatusCode, Uri, header};
 
-use super::query::{Query, decode};
 use super::{Api, cadvisor, debug, logs, stats, streams};
 
 /// Paths of handlers that may be turned off as a whole.
@@ -105,7 +104,7 @@ async fn common(api: Arc<Api>, method: &Method, uri: &Uri) -> Option<Response> {
 /// The decoded elements of a path; nothing if an escape is broken.
 fn segments(path: &str) -> Option<Vec<String>> {
     // A plus is itself in a path.
-    let decode = |part: &str| decode(&part.replace('+', "%2B"));
+    let decode = |part: &str| decode_query(&part.replace('+', "%2B"));
     path.trim_matches('/').split('/').map(decode).collect()
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_types::core_v1::Pod;
-use component_base::serving::{self, Request, Response, empty, text};
+use component_base::serving::{self, Query, Request, Response, empty, text};
 use http::uri::InvalidUri;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use node_api::cri::v1::{AttachRequest, ExecRequest, PortForwardRequest};
@@ -18,7 +18,6 @@ use streaming::{
 use tokio::net::TcpStream;
 
 use super::Api;
-use super::query::Query;
 use crate::engine::LookupError;
 
 /// Seconds after which a client shall try again when the runtime has too much to do: the life of a runtime's token.

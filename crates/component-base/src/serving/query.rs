@@ -2,37 +2,41 @@
 
 /// Parameters in order; a name may be there several times.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Query(Vec<(String, String)>);
+pub struct Query(Vec<(String, String)>);
 
 impl Query {
     /// Reads parameters; nothing if an escape is broken.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
         let pairs = text.split('&').filter(|pair| !pair.is_empty());
         let split = |pair: &str| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Some((decode(name)?, decode(value)?))
+            Some((decode_query(name)?, decode_query(value)?))
         };
         pairs.map(split).collect::<Option<Vec<_>>>().map(Self)
     }
 
     /// The first value of a name.
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
         self.all(name).next()
     }
 
     /// All values of a name.
-    pub(super) fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
+    pub fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(own, _)| own == name).map(|(_, value)| value.as_str())
     }
 
     /// Whether a switch is on: `1` or `true`.
-    pub(super) fn is_on(&self, name: &str) -> bool {
+    #[must_use]
+    pub fn is_on(&self, name: &str) -> bool {
         matches!(self.get(name), Some("1" | "true"))
     }
 }
 
-/// Undoes percent escapes; a plus is a blank.
-pub(super) fn decode(text: &str) -> Option<String> {
+/// Undoes percent escapes; a plus is a blank. Nothing if an escape is broken.
+#[must_use]
+pub fn decode_query(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
