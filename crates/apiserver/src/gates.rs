@@ -40,6 +40,7 @@ pub(crate) const KNOWN: Known = Known::switching(&[
         COORDINATED,
         MANIFESTS,
         PEERS,
+        kinds::gates::SCALE_TO_ZERO,
         COMPRESS,
         SUBJECT_UID,
         CBOR,

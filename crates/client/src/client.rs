@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_machinery::gvk::GroupResource;
 use api_machinery::meta::PartialObjectMetadata;
 use api_machinery::object::{Kind, Object, Unstructured};
 use api_machinery::status::{ApiError, PlainResponse};
@@ -404,7 +403,7 @@ fn failure(request: &Request, status: StatusCode, headers: &HeaderMap, body: &By
     ApiError::from(PlainResponse {
         code: status.as_u16(),
         method: request.method.as_str(),
-        resource: &GroupResource::default(),
+        resource: &request.about,
         name: "",
         body: &text,
         retry_after_seconds: retry_after_seconds.unwrap_or(0),

@@ -47,7 +47,7 @@ pub use metrics::RequestMetrics;
 pub use object_key::ObjectKey;
 pub use patch::Patch;
 pub use rate_limit::TokenBucket;
-pub use request::{RawResponse, Request};
+pub use request::{RawResponse, Request, path_segment};
 pub use resource::{ApiObject, ResourceInfo};
 pub use transport::{
     ApiHandler, Body, BoxError, FaultLayer, Faults, HttpsTransport, InProcess, Peer, Transport, TransportError,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use api_machinery::gvk::GroupResource;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
@@ -19,6 +20,8 @@ pub struct Request {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
     pub(crate) timeout: Option<Duration>,
+    /// What errors without a Status say that the request was about.
+    pub(crate) about: GroupResource,
     /// A watch: its first try does not wait for the rate limit, and its body is not awaited.
     pub(crate) watch: bool,
 }
@@ -34,6 +37,7 @@ impl Request {
             headers: HeaderMap::new(),
             body: Bytes::new(),
             timeout: None,
+            about: GroupResource::default(),
             watch: false,
         }
     }
@@ -76,6 +80,13 @@ impl Request {
         self.header(header::CONTENT_TYPE, media_type)
     }
 
+    /// Names what the request is about, for errors that the server does not word itself.
+    #[must_use]
+    pub fn about(mut self, resource: GroupResource) -> Self {
+        self.about = resource;
+        self
+    }
+
     /// Sets the longest that the request may take, retries included.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
@@ -116,6 +127,15 @@ impl RawResponse {
 pub(crate) fn media_type(headers: &HeaderMap) -> &str {
     let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim()
+}
+
+/// What a path segment may hold unescaped.
+const PLAIN: &str = "-_.~:@!$&'()*+,;=";
+
+/// A text as one segment of a path, escaped.
+#[must_use]
+pub fn path_segment(text: &str) -> String {
+    escape(text, PLAIN)
 }
 
 /// Percent-escapes everything but letters, digits and `plain`.

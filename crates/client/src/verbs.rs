@@ -13,7 +13,7 @@ use crate::codec::{self, RawList};
 use crate::config::ContentType;
 use crate::error::ClientError;
 use crate::patch::Patch;
-use crate::request::{JSON, Request, escape};
+use crate::request::{JSON, Request, path_segment};
 use crate::resource::{Codec, Form, ResourceInfo};
 use crate::watch::RawWatch;
 
@@ -58,7 +58,7 @@ impl Verbs {
         if info.namespaced && !namespace.is_empty() {
             check_segment("namespace", namespace)?;
             path.push_str("/namespaces/");
-            path.push_str(&escape(namespace, PLAIN));
+            path.push_str(&path_segment(namespace));
         }
         path.push('/');
         path.push_str(&info.resource.resource);
@@ -72,7 +72,7 @@ impl Verbs {
             }
             check_segment("name", name)?;
             path.push('/');
-            path.push_str(&escape(name, PLAIN));
+            path.push_str(&path_segment(name));
             if !subresource.is_empty() {
                 path.push('/');
                 path.push_str(subresource);
@@ -98,7 +98,8 @@ impl Verbs {
     pub(crate) async fn list(&self, options: &ListOptions) -> Result<RawList, ClientError> {
         let path = self.path(&self.namespace, None, "")?;
         let accept = codec::accept_list(self.codec.form, self.content());
-        let request = self.request(Method::GET, path, options).accept(accept);
+        let about = self.codec.info.resource.group_resource();
+        let request = self.request(Method::GET, path, options).accept(accept).about(about);
         codec::decode_list(&self.codec, &self.client.send(request).await?.body)
     }
 
@@ -231,9 +232,6 @@ impl Verbs {
         Ok(self.client.send(request).await?.body)
     }
 }
-
-/// What a path segment may hold unescaped.
-const PLAIN: &str = "-_.~:@!$&'()*+,;=";
 
 fn check_segment(what: &str, text: &str) -> Result<(), ClientError> {
     let reason = match text {

@@ -43,6 +43,7 @@ condition!(
     api_types::apps_v1::ReplicaSetCondition,
     api_types::apps_v1::DaemonSetCondition,
     api_types::apps_v1::StatefulSetCondition,
+    api_types::autoscaling_v2::HorizontalPodAutoscalerCondition,
     api_types::batch_v1::JobCondition,
     api_types::core_v1::ReplicationControllerCondition,
     api_types::core_v1::NamespaceCondition

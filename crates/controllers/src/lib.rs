@@ -4,11 +4,13 @@
 //! `reconcile` (fetch, decide, act) and a pure plan that is tested from tables. Queues, retries and shutdown belong to
 //! the `controller` crate. Deliberately not here: the controllers that only a cloud needs.
 
+mod autoscaling;
 mod certificates;
 mod cluster;
 mod component;
 #[cfg(test)]
 mod descriptors_test;
+mod devices;
 mod network;
 mod nodes;
 mod settings;
@@ -35,6 +37,10 @@ pub const ALL: &[Descriptor] = &[
     workloads::ttl_after_finished::DESCRIPTOR,
     workloads::pod_gc::DESCRIPTOR,
     cluster::cluster_role_aggregation::DESCRIPTOR,
+    autoscaling::horizontal::DESCRIPTOR,
+    devices::resource_claim::DESCRIPTOR,
+    devices::pool_status::DESCRIPTOR,
+    devices::taint_eviction::DESCRIPTOR,
     nodes::ipam::DESCRIPTOR,
     nodes::health::DESCRIPTOR,
     nodes::taint_eviction::DESCRIPTOR,
@@ -53,6 +59,7 @@ pub const ALL: &[Descriptor] = &[
     volumes::storage_protection::VOLUMES,
     volumes::attributes_class_protection::DESCRIPTOR,
     volumes::selinux::DESCRIPTOR,
+    cluster::pod_group_protection::DESCRIPTOR,
     network::endpoint_slice::DESCRIPTOR,
     network::endpoints::DESCRIPTOR,
     network::endpoint_slice_mirroring::DESCRIPTOR,
@@ -62,6 +69,7 @@ pub const ALL: &[Descriptor] = &[
     cluster::storage_version_migrator::DESCRIPTOR,
     cluster::service_account::DESCRIPTOR,
     cluster::root_ca::DESCRIPTOR,
+    cluster::trust_bundle::DESCRIPTOR,
     cluster::legacy_tokens::DESCRIPTOR,
     cluster::bootstrap_tokens::signer::DESCRIPTOR,
     cluster::bootstrap_tokens::cleaner::DESCRIPTOR,

@@ -78,6 +78,12 @@ pub struct Settings {
     pub ephemeral_volume_syncs: usize,
     /// Volumes brought to nodes and taken away.
     pub attach_detach: AttachDetachSettings,
+    /// The size of workloads by what they use.
+    pub autoscaler: AutoscalerSettings,
+    /// `--concurrent-resourceclaim-syncs`.
+    pub resource_claim_syncs: usize,
+    /// `--concurrent-device-taint-eviction-syncs`.
+    pub device_taint_eviction_syncs: usize,
 }
 
 /// Claims and volumes brought together.
@@ -98,6 +104,23 @@ pub struct AttachDetachSettings {
     /// Not `--disable-force-detach-on-timeout`: whether volumes are taken from a node that is not healthy and does not
     /// let go of them.
     pub forces_on_timeout: bool,
+}
+
+/// The size of workloads by what they use.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AutoscalerSettings {
+    /// `--concurrent-horizontal-pod-autoscaler-syncs`.
+    pub syncs: usize,
+    /// `--horizontal-pod-autoscaler-sync-period`.
+    pub sync_period: Duration,
+    /// `--horizontal-pod-autoscaler-downscale-stabilization`.
+    pub downscale_stabilization: Duration,
+    /// `--horizontal-pod-autoscaler-tolerance`, a share.
+    pub tolerance: f64,
+    /// `--horizontal-pod-autoscaler-cpu-initialization-period`.
+    pub cpu_initialization_period: Duration,
+    /// `--horizontal-pod-autoscaler-initial-readiness-delay`.
+    pub initial_readiness_delay: Duration,
 }
 
 /// When a node counts as unhealthy and how fast pods are moved away.
@@ -202,6 +225,22 @@ impl Default for Settings {
             binder: BinderSettings::default(),
             ephemeral_volume_syncs: 5,
             attach_detach: AttachDetachSettings::default(),
+            autoscaler: AutoscalerSettings::default(),
+            resource_claim_syncs: 50,
+            device_taint_eviction_syncs: 8,
+        }
+    }
+}
+
+impl Default for AutoscalerSettings {
+    fn default() -> Self {
+        Self {
+            syncs: 5,
+            sync_period: Duration::from_secs(15),
+            downscale_stabilization: Duration::from_secs(300),
+            tolerance: 0.1,
+            cpu_initialization_period: Duration::from_secs(300),
+            initial_readiness_delay: Duration::from_secs(30),
         }
     }
 }

@@ -24,7 +24,6 @@ pub(crate) const ABSENT: &[Feature] = &[
     Feature::named("DynamicResourceAllocation"),
     Feature::named("GracefulNodeShutdown"),
     Feature::named("GracefulNodeShutdownBasedOnPodPriority"),
-    Feature::named("HPAConfigurableTolerance"),
     Feature::named("KubeletEnsureSecretPulledImages"),
     Feature::named("KubeletPSI"),
     Feature::named("KubeletPodResourcesDynamicResources"),

@@ -37,6 +37,10 @@ pub const PARTITIONABLE_DEVICES: Feature = Feature::named("DRAPartitionableDevic
 pub const POD_CERTIFICATE_REQUEST: Feature = Feature::named("PodCertificateRequest");
 /// Requests for devices have alternatives.
 pub const PRIORITIZED_LIST: Feature = Feature::named("DRAPrioritizedList");
+/// Autoscalers may scale to nothing. It is no field, and switched by those who serve autoscalers or act for them.
+pub const SCALE_TO_ZERO: Feature = Feature::named("HPAScaleToZero");
+/// Autoscalers say how far from its goal a metric may be.
+pub const SCALING_TOLERANCE: Feature = Feature::named("HPAConfigurableTolerance");
 /// Rolling updates of stateful sets may take several pods at a time. No controller does so yet: the field goes.
 pub const STATEFUL_SET_MAX_UNAVAILABLE: Feature = Feature::named("MaxUnavailableStatefulSet");
 /// Servers say which versions they store.
@@ -65,6 +69,7 @@ pub const SWITCHED: &[Feature] = &[
     PARTITIONABLE_DEVICES,
     POD_CERTIFICATE_REQUEST,
     PRIORITIZED_LIST,
+    SCALING_TOLERANCE,
     STORAGE_VERSION_API,
     STORAGE_VERSION_MIGRATOR,
     TOPOLOGY_AWARE_GROUPS,

@@ -100,8 +100,8 @@ fn list(resource: Resource, objects: &[Box<dyn Object>]) -> String {
 /// Objects as rows, for people: the sums over the containers of a pod.
 fn table(objects: &[Box<dyn Object>]) -> Value {
     let column = |name: &str, type_: &str, format: &str, description: &str| json!({"name": name, "type": type_, "format": format, "description": description, "priority": 0});
-    let row = |object: &Box<dyn Object>| {
-        let (usage, window) = used(object.as_ref());
+    let row = |object: &dyn Object| {
+        let (usage, window) = used(object);
         let amount = |name: &str| usage.get(name).map(ToString::to_string).unwrap_or_default();
         let meta = object.meta();
         let partial = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {
@@ -120,7 +120,7 @@ fn table(objects: &[Box<dyn Object>]) -> Value {
             column("memory", "string", "quantity", "Usage of memory"),
             column("Window", "string", "duration", "Over how long it was measured"),
         ],
-        "rows": objects.iter().map(row).collect::<Vec<_>>(),
+        "rows": objects.iter().map(|object| row(object.as_ref())).collect::<Vec<_>>(),
     })
 }
 

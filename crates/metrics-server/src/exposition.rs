@@ -41,7 +41,7 @@ impl Partial {
 /// A number that is neither negative nor out of range, without its fraction.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
 fn whole(value: f64) -> Option<i64> {
-    (value >= 0.0 && value < 9e18).then_some(value as i64)
+    (0.0..9e18).contains(&value).then_some(value as i64)
 }
 
 /// Reads all that matters; lines that are not understood are passed over.

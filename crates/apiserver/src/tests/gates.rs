@@ -55,6 +55,7 @@ const ROWS: &[Row] = &[
     Row { feature: gates::COORDINATED, see: |gates| Box::pin(strategy(gates)), on: "OldestEmulationVersion", off: "" },
     Row { feature: gates::MANIFESTS, see: |gates| Box::pin(reserved(gates)), on: "422", off: "201" },
     Row { feature: gates::PEERS, see: |gates| Box::pin(code(PEER_HOOK, gates)), on: "200", off: "404" },
+    Row { feature: kinds::gates::SCALE_TO_ZERO, see: |gates| Box::pin(to_zero(gates)), on: "201", off: "422" },
     Row { feature: gates::REMOTE_UID, see: |gates| Box::pin(remote_uid(gates)), on: "u1", off: "" },
 ];
 
@@ -73,6 +74,15 @@ async fn reserved(gates: Gates) -> String {
     let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
     let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
     api.post(path, r#"{"metadata":{"name":"a.static.k8s.io"}}"#).await.code.to_string()
+}
+
+/// How an autoscaler is answered that may leave nothing of its workload.
+async fn to_zero(gates: Gates) -> String {
+    let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
+    let scaler = r#"{"metadata":{"name":"s"},"spec":{"minReplicas":0,"maxReplicas":2,"scaleTargetRef":{"apiVersion":
+        "apps/v1","kind":"Deployment","name":"d"},"metrics":[{"type":"External","external":{"metric":{"name":"m"},
+        "target":{"type":"Value","value":"1"}}}]}}"#;
+    api.post("/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers", scaler).await.code.to_string()
 }
 
 /// What is stored of the strategy of an election.

@@ -3,7 +3,7 @@
 
 use component_base::{Feature, Gates};
 
-use super::facts::{BindingFact, RoleFact, RuleFact, SubjectFact, rule, subject};
+use super::facts::{BindingFact, RoleFact, RuleFact, SubjectFact, named, rule, subject};
 
 /// A role, bound to the service account that it is named after.
 struct Gated {
@@ -27,6 +27,43 @@ impl Gated {
 }
 
 static ALL: &[Gated] = &[
+    Gated::controller(
+        &[Feature::named("ClusterTrustBundle")],
+        "system:controller:kube-apiserver-serving-clustertrustbundle-publisher",
+        &[subject("ServiceAccount", "kube-system", "kube-apiserver-serving-clustertrustbundle-publisher")],
+        &[
+            named(&["attest"], &["certificates.k8s.io"], &["signers"], &["kubernetes.io/kube-apiserver-serving"]),
+            rule(&["create", "delete", "list", "update", "watch"], &["certificates.k8s.io"], &["clustertrustbundles"]),
+            rule(&["create", "patch", "update"], &["", "events.k8s.io"], &["events"]),
+        ],
+    ),
+    Gated::controller(
+        &[Feature::named("PodCertificateRequest")],
+        "system:controller:podcertificaterequestcleaner",
+        &[subject("ServiceAccount", "kube-system", "podcertificaterequestcleaner")],
+        &[rule(&["delete", "get", "list", "watch"], &["certificates.k8s.io"], &["podcertificaterequests"])],
+    ),
+    Gated::controller(
+        &[Feature::named("GenericWorkload")],
+        "system:controller:podgroup-protection-controller",
+        &[subject("ServiceAccount", "kube-system", "podgroup-protection-controller")],
+        &[
+            rule(&["get", "list", "update", "watch"], &["scheduling.k8s.io"], &["podgroups"]),
+            rule(&["get", "list", "watch"], &[""], &["pods"]),
+        ],
+    ),
+    Gated::controller(
+        &[Feature::named("DRAResourcePoolStatus")],
+        "system:controller:resourcepoolstatusrequest-controller",
+        &[subject("ServiceAccount", "kube-system", "resourcepoolstatusrequest-controller")],
+        &[
+            rule(&["delete", "get", "list", "watch"], &["resource.k8s.io"], &["resourcepoolstatusrequests"]),
+            rule(&["patch", "update"], &["resource.k8s.io"], &["resourcepoolstatusrequests/status"]),
+            rule(&["get", "list", "watch"], &["resource.k8s.io"], &["resourceslices"]),
+            rule(&["get", "list", "watch"], &["resource.k8s.io"], &["resourceclaims"]),
+            rule(&["create", "patch", "update"], &["", "events.k8s.io"], &["events"]),
+        ],
+    ),
     Gated::controller(
         &[Feature::named("APIServerIdentity"), Feature::named("StorageVersionAPI")],
         "system:controller:storage-version-garbage-collector",

@@ -99,7 +99,15 @@ fn a_binding_to_another_role_is_replaced() {
 fn roles_behind_gates_are_upstreams_and_only_where_those_are_on() {
     let off = Gates::default();
     assert_eq!((gated_cluster_roles(&off).len(), gated_cluster_role_bindings(&off).len()), (0, 0));
-    let on = ["StorageVersionAPI", "StorageVersionMigrator"].map(Feature::named);
+    let on = [
+        "ClusterTrustBundle",
+        "DRAResourcePoolStatus",
+        "GenericWorkload",
+        "PodCertificateRequest",
+        "StorageVersionAPI",
+        "StorageVersionMigrator",
+    ];
+    let on = on.map(Feature::named);
     let on = on.into_iter().fold(Gates::default(), |gates, feature| gates.with(feature, true));
     let all = facts();
     let upstream = all["withAllGatesEnabled"].as_array().unwrap();
@@ -108,7 +116,7 @@ fn roles_behind_gates_are_upstreams_and_only_where_those_are_on() {
         found.cloned().unwrap_or_else(|| panic!("{name} is not upstream's"))
     };
     let (roles, bindings) = (gated_cluster_roles(&on), gated_cluster_role_bindings(&on));
-    assert_eq!((roles.len(), bindings.len()), (2, 2));
+    assert_eq!((roles.len(), bindings.len()), (6, 6));
     for role in roles {
         let wanted = named("controllerClusterRoles", &role.metadata.name);
         assert_eq!(to_value(&role)["rules"], wanted["rules"], "{}", role.metadata.name);

@@ -21,6 +21,7 @@ pub(super) const FLAGS: &[FlagSet] = &[
     VERSIONS,
     MANAGER,
     CONTROLLERS,
+    AUTOSCALING,
     NODES,
     CERTIFICATES,
     VOLUMES,
@@ -48,12 +49,16 @@ const CONTROLLERS: FlagSet = FlagSet {
         Flag::int32("concurrent-cron-job-syncs", "5").help("How many cron jobs are synced at a time."),
         Flag::int32("concurrent-daemonset-syncs", "2").help("How many daemon sets are synced at a time."),
         Flag::int32("concurrent-deployment-syncs", "5").help("How many deployments are synced at a time."),
+        Flag::int32("concurrent-device-taint-eviction-syncs", "8")
+            .help("How many pods with tainted devices are looked at at a time."),
         Flag::int32("concurrent-endpoint-syncs", "5").help("How many endpoints are synced at a time."),
         Flag::int32("concurrent-gc-syncs", "20").help("How many objects are checked for owners at a time."),
         Flag::int32("concurrent-job-syncs", "5").help("How many jobs are synced at a time."),
         Flag::int32("concurrent-namespace-syncs", "10").help("How many namespaces are emptied at a time."),
         Flag::int32("concurrent-rc-syncs", "5").help("How many replication controllers are synced at a time."),
         Flag::int32("concurrent-replicaset-syncs", "5").help("How many replica sets are synced at a time."),
+        Flag::int32("concurrent-resourceclaim-syncs", "50")
+            .help("How many claims and their pods are synced at a time."),
         Flag::int32("concurrent-resource-quota-syncs", "5").help("How many quotas are counted at a time."),
         Flag::int32("concurrent-service-endpoint-syncs", "5")
             .help("How many services' endpoint slices are synced at a time (1 to 50)."),
@@ -79,6 +84,23 @@ const CONTROLLERS: FlagSet = FlagSet {
         Flag::duration("resource-quota-sync-period", "5m0s").help("How often all quotas are counted anew."),
         Flag::int32("terminated-pod-gc-threshold", "12500")
             .help("How many ended pods may stay before the oldest are deleted; 0 or less for any number."),
+    ],
+};
+
+const AUTOSCALING: FlagSet = FlagSet {
+    title: "horizontal pod autoscaling",
+    flags: &[
+        Flag::int32("concurrent-horizontal-pod-autoscaler-syncs", "5")
+            .help("How many autoscalers are looked at at a time."),
+        Flag::duration("horizontal-pod-autoscaler-cpu-initialization-period", "5m0s")
+            .help("How long after its start the processor time of a pod may be skipped."),
+        Flag::duration("horizontal-pod-autoscaler-downscale-stabilization", "5m0s")
+            .help("How far back autoscalers look, so as not to go below what was recommended lately."),
+        Flag::duration("horizontal-pod-autoscaler-initial-readiness-delay", "30s")
+            .help("How long after its start a pod that gets unready counts as one that never was ready."),
+        Flag::duration("horizontal-pod-autoscaler-sync-period", "15s").help("How often autoscalers are looked at."),
+        Flag::float("horizontal-pod-autoscaler-tolerance", "0.1")
+            .help("The smallest change of the ratio of what is used to what should be for which autoscalers scale."),
     ],
 };
 
@@ -172,16 +194,8 @@ const UNSUPPORTED: FlagSet = FlagSet {
     title: "unsupported",
     flags: &[
         Flag::bool("contention-profiling", "false").hidden(),
-        Flag::int32("concurrent-device-taint-eviction-syncs", "8").hidden(),
-        Flag::int32("concurrent-horizontal-pod-autoscaler-syncs", "5").hidden(),
-        Flag::int32("concurrent-resourceclaim-syncs", "50").hidden(),
         Flag::bool("enable-hostpath-provisioner", "false").hidden(),
         Flag::string("flex-volume-plugin-dir", "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/").hidden(),
-        Flag::duration("horizontal-pod-autoscaler-cpu-initialization-period", "5m0s").hidden(),
-        Flag::duration("horizontal-pod-autoscaler-downscale-stabilization", "5m0s").hidden(),
-        Flag::duration("horizontal-pod-autoscaler-initial-readiness-delay", "30s").hidden(),
-        Flag::duration("horizontal-pod-autoscaler-sync-period", "15s").hidden(),
-        Flag::float("horizontal-pod-autoscaler-tolerance", "0.1").hidden(),
         Flag::int32("pv-recycler-increment-timeout-nfs", "30").hidden(),
         Flag::int32("pv-recycler-minimum-timeout-hostpath", "60").hidden(),
         Flag::int32("pv-recycler-minimum-timeout-nfs", "300").hidden(),

@@ -13,7 +13,8 @@ use controller::process::ProcessOptions;
 
 use super::{NAME, flags};
 use crate::settings::{
-    AttachDetachSettings, BinderSettings, IpamSettings, NodeHealthSettings, SignerFiles, SigningSettings,
+    AttachDetachSettings, AutoscalerSettings, BinderSettings, IpamSettings, NodeHealthSettings, SignerFiles,
+    SigningSettings,
 };
 use crate::{ALL, Settings};
 
@@ -175,6 +176,11 @@ fn settings(options: &Options, client: &ClientConfig, errors: &mut Errors) -> Se
     errors.check((1..=1000).contains(&per_slice), "max-endpoints-per-slice must be between 1 and 1000");
     let clean_up = options.duration("legacy-service-account-token-clean-up-period");
     errors.check(!clean_up.is_zero(), "the legacy service account token cleanup period must be greater than zero");
+    let syncs = options.int("concurrent-horizontal-pod-autoscaler-syncs");
+    errors.check(
+        syncs >= 1,
+        format!("concurrent-horizontal-pod-autoscaler-syncs must be greater than 0, but got {syncs}"),
+    );
     let threshold = options.int("terminated-pod-gc-threshold");
     Settings {
         deployment_syncs: workers("concurrent-deployment-syncs"),
@@ -215,6 +221,9 @@ fn settings(options: &Options, client: &ClientConfig, errors: &mut Errors) -> Se
         },
         ephemeral_volume_syncs: workers("concurrent-ephemeralvolume-syncs"),
         attach_detach: attach_detach(options, errors),
+        autoscaler: autoscaler(options),
+        resource_claim_syncs: workers("concurrent-resourceclaim-syncs"),
+        device_taint_eviction_syncs: workers("concurrent-device-taint-eviction-syncs"),
     }
 }
 
@@ -226,6 +235,18 @@ fn attach_detach(options: &Options, errors: &mut Errors) -> AttachDetachSettings
     AttachDetachSettings {
         verify_period: (!options.bool("disable-attach-detach-reconcile-sync")).then_some(period),
         forces_on_timeout: !options.bool("disable-force-detach-on-timeout"),
+    }
+}
+
+fn autoscaler(options: &Options) -> AutoscalerSettings {
+    let duration = |name: &str| options.duration(&format!("horizontal-pod-autoscaler-{name}"));
+    AutoscalerSettings {
+        syncs: usize::try_from(options.int("concurrent-horizontal-pod-autoscaler-syncs")).unwrap_or(0).max(1),
+        sync_period: duration("sync-period"),
+        downscale_stabilization: duration("downscale-stabilization"),
+        tolerance: options.float("horizontal-pod-autoscaler-tolerance"),
+        cpu_initialization_period: duration("cpu-initialization-period"),
+        initial_readiness_delay: duration("initial-readiness-delay"),
     }
 }
 
@@ -301,8 +322,8 @@ mod tests {
             let list: Vec<String> = list.iter().map(|entry| (*entry).to_owned()).collect();
             selection(&list).map(|selection| ALL.iter().filter(|one| selection.wants(one)).count())
         };
-        assert_eq!(wants(&["*", "-podcertificaterequest-cleaner-controller"]), wants(&["*"]));
-        assert_eq!(wants(&["podcertificaterequest-cleaner-controller"]), Ok(0));
+        assert_eq!(wants(&["*", "-service-lb-controller"]), wants(&["*"]));
+        assert_eq!(wants(&["service-lb-controller"]), Ok(0));
         assert_eq!(wants(&["*", "bootstrapsigner", "tokencleaner"]), wants(&["*"]).map(|all| all + 2));
         assert!(wants(&["no-such-controller"]).is_err());
     }

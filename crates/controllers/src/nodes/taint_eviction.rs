@@ -183,7 +183,7 @@ async fn evict(cx: &Cx, key: &ObjectKey, seen: &Pod) -> Result<bool, ClientError
     let mut left = TRIES;
     loop {
         left -= 1;
-        match evict_once(cx, key, &seen.metadata.uid).await {
+        match evict_once(cx, key, &seen.metadata.uid, by_taint_manager).await {
             Ok(deleted) => return Ok(deleted),
             Err(error) if error.is_not_found() => return Ok(false),
             Err(error) if left == 0 => return Err(error),
@@ -193,14 +193,19 @@ async fn evict(cx: &Cx, key: &ObjectKey, seen: &Pod) -> Result<bool, ClientError
 }
 
 /// Says why in a condition, then deletes with the pod's own grace period. Says whether it was this pod, and still there.
-async fn evict_once(cx: &Cx, key: &ObjectKey, uid: &str) -> Result<bool, ClientError> {
+pub(crate) async fn evict_once(
+    cx: &Cx,
+    key: &ObjectKey,
+    uid: &str,
+    why: fn(&Pod) -> PodCondition,
+) -> Result<bool, ClientError> {
     let pods = cx.client.namespaced::<Pod>(&key.namespace);
     let live = pods.get(&key.name).await?;
     if live.metadata.uid != uid || live.metadata.deletion_timestamp.is_some() {
         return Ok(false);
     }
     let mut changed = live.status.conditions.clone();
-    if conditions::set(&mut changed, by_taint_manager(&live), Time::from(cx.clock.wall())) {
+    if conditions::set(&mut changed, why(&live), Time::from(cx.clock.wall())) {
         let target: Vec<PodCondition> = changed.into_iter().filter(|one| one.type_ == "DisruptionTarget").collect();
         pods.patch_status(&key.name, &disruption_patch(uid, &target)).await?;
     }

@@ -36,14 +36,14 @@ const VOLUME_FINALIZER: &str = "kubernetes.io/pv-protection";
 
 /// What an object's finalizer needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Plan {
+pub(crate) enum Plan {
     Nothing,
     Add,
     /// If nothing uses the object.
     Remove,
 }
 
-pub(super) fn plan(meta: &ObjectMeta, finalizer: &str) -> Plan {
+pub(crate) fn plan(meta: &ObjectMeta, finalizer: &str) -> Plan {
     let protected = meta.finalizers.iter().any(|own| own == finalizer);
     match (meta.deletion_timestamp.is_some(), protected) {
         (true, true) => Plan::Remove,
@@ -151,7 +151,7 @@ impl Controller for Volumes {
 }
 
 /// An object that is gone needs nothing more.
-pub(super) fn unless_gone<T>(written: Result<T, client::ClientError>) -> Result<Next, ReconcileError> {
+pub(crate) fn unless_gone<T>(written: Result<T, client::ClientError>) -> Result<Next, ReconcileError> {
     match written {
         Err(error) if !error.is_not_found() => Err(error.into()),
         _ => Ok(Next::Done),

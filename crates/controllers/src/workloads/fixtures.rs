@@ -13,6 +13,7 @@ use base::{CancellationToken, TaskGroup};
 use bytes::Bytes;
 use client::fake::FakeServer;
 use client::{Client, Transport, TransportError};
+use component_base::Feature;
 use component_base::metrics::{Metrics, MetricsOptions};
 use component_base::serving::{Body, full};
 use controller::{ControllerSet, Descriptor, Environment, Selection};
@@ -97,15 +98,35 @@ impl Running {
         Self::start_over(known, settings, FakeServer::transport)
     }
 
+    /// Starts the controllers with features on.
+    pub(crate) fn start_gated(known: &'static [Descriptor], features: &[Feature]) -> Self {
+        Self::start_gated_with(known, features, Settings::default())
+    }
+
+    /// Starts the controllers with features on and other settings.
+    pub(crate) fn start_gated_with(known: &'static [Descriptor], features: &[Feature], settings: Settings) -> Self {
+        Self::start_all(known, features, settings, FakeServer::transport)
+    }
+
     /// Starts the controllers on a server that they reach over another transport.
     pub(crate) fn start_over(
         known: &'static [Descriptor],
         settings: Settings,
         transport: impl FnOnce(&FakeServer) -> Arc<dyn Transport>,
     ) -> Self {
+        Self::start_all(known, &[], settings, transport)
+    }
+
+    fn start_all(
+        known: &'static [Descriptor],
+        features: &[Feature],
+        settings: Settings,
+        transport: impl FnOnce(&FakeServer) -> Arc<dyn Transport>,
+    ) -> Self {
         let server = FakeServer::new();
         let client = server.client_over(transport(&server));
         let mut env = Environment::new(&client);
+        env.gates = features.iter().fold(env.gates, |gates, feature| gates.with(*feature, true));
         env.settings = Arc::new(settings);
         let metrics = Metrics::new(MetricsOptions::default());
         env.metrics = Some(Arc::clone(&metrics));

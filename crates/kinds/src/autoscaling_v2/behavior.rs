@@ -30,6 +30,17 @@ fn fill(rules: &mut HPAScalingRules, policies: &[(&str, i32)]) {
     }
 }
 
+/// Whether a direction says how far from its goal a metric may be.
+pub(super) fn has_tolerance(behavior: &HorizontalPodAutoscalerBehavior) -> bool {
+    [&behavior.scale_up, &behavior.scale_down].into_iter().flatten().any(|rules| rules.tolerance.is_some())
+}
+
+pub(super) fn drop_tolerance(behavior: &mut HorizontalPodAutoscalerBehavior) {
+    for rules in [&mut behavior.scale_up, &mut behavior.scale_down].into_iter().flatten() {
+        rules.tolerance = None;
+    }
+}
+
 /// Checks both directions.
 pub(super) fn validate(path: &Path, behavior: &HorizontalPodAutoscalerBehavior, errors: &mut ErrorList) {
     for (field, rules) in [("scaleUp", &behavior.scale_up), ("scaleDown", &behavior.scale_down)] {

@@ -14,6 +14,8 @@ use feature_gates::MinorVersion;
 use super::{behavior, metrics, targets};
 use crate::autoscaling_v1;
 use crate::field_rules::{self, NOT_NEGATIVE};
+use crate::gated::Gated;
+use crate::gates;
 use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
@@ -56,6 +58,7 @@ impl TypedRules for HorizontalPodAutoscalerRules {
     const FORMER: &'static [Former] = &[Former::same("autoscaling/v2beta2")];
     const STRATEGY: Strategy = Strategy::Status;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
+    const GATED: &'static [Gated<HorizontalPodAutoscaler>] = &[TOLERANCE];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
@@ -71,18 +74,18 @@ impl TypedRules for HorizontalPodAutoscalerRules {
         }
     }
 
-    fn validate(_: &RuleContext, object: &HorizontalPodAutoscaler) -> ErrorList {
-        validate(&object.spec, None)
+    fn validate(cx: &RuleContext, object: &HorizontalPodAutoscaler) -> ErrorList {
+        validate(cx, &object.spec, None)
     }
 
     fn validate_update(
-        _: &RuleContext,
+        cx: &RuleContext,
         endpoint: Endpoint,
         object: &HorizontalPodAutoscaler,
         old: &HorizontalPodAutoscaler,
     ) -> ErrorList {
         if endpoint == Endpoint::Main {
-            return validate(&object.spec, Some(&old.spec));
+            return validate(cx, &object.spec, Some(&old.spec));
         }
         let (mut errors, path, status) = (ErrorList::new(), Path::new("status"), &object.status);
         field_rules::not_negative(&path.child("currentReplicas"), status.current_replicas.into(), &mut errors);
@@ -90,6 +93,12 @@ impl TypedRules for HorizontalPodAutoscalerRules {
         errors
     }
 }
+
+const TOLERANCE: Gated<HorizontalPodAutoscaler> = Gated {
+    features: &[gates::SCALING_TOLERANCE],
+    used: |scaler| scaler.spec.behavior.as_ref().is_some_and(behavior::has_tolerance),
+    drop: |scaler| scaler.spec.behavior.iter_mut().for_each(behavior::drop_tolerance),
+};
 
 /// Where nothing else decides, it is processor time.
 pub(crate) fn default_metric(spec: &mut HorizontalPodAutoscalerSpec) {
@@ -106,10 +115,15 @@ pub(crate) fn processor_time(percent: i32) -> MetricSpec {
     MetricSpec { type_: RESOURCE.to_owned(), resource: Some(resource), ..MetricSpec::default() }
 }
 
-fn validate(spec: &HorizontalPodAutoscalerSpec, old: Option<&HorizontalPodAutoscalerSpec>) -> ErrorList {
+fn validate(
+    cx: &RuleContext,
+    spec: &HorizontalPodAutoscalerSpec,
+    old: Option<&HorizontalPodAutoscalerSpec>,
+) -> ErrorList {
     let (mut errors, path) = (ErrorList::new(), Path::new("spec"));
-    // The gate HPAScaleToZero is off: only who has scaled to zero may go on.
-    let fewest = if old.is_some_and(|old| old.min_replicas == Some(0)) { 0 } else { 1 };
+    // While the feature is off, who has scaled to zero may go on.
+    let has_scaled = old.is_some_and(|old| old.min_replicas == Some(0));
+    let fewest = if has_scaled || cx.gates.enabled(gates::SCALE_TO_ZERO) { 0 } else { 1 };
     if let Some(replicas) = spec.min_replicas.filter(|replicas| *replicas < fewest) {
         let detail = if fewest == 0 { NOT_NEGATIVE } else { AT_LEAST_ONE };
         errors.push(path.child("minReplicas").invalid(replicas, detail));

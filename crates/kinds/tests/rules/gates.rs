@@ -24,6 +24,12 @@ const ROWS: &[Row] = &[
         r#"{"spec":{"updateStrategy":{"rollingUpdate":{"maxUnavailable":2}}}}"#,
     ),
     (
+        "autoscaling/horizontalpodautoscalers",
+        &[gates::SCALING_TOLERANCE],
+        "tolerance",
+        r#"{"spec":{"behavior":{"scaleUp":{"tolerance":"1"},"scaleDown":{"tolerance":"2"}}}}"#,
+    ),
+    (
         CLAIMS,
         &[gates::ADMIN_ACCESS],
         "adminAccess",

@@ -1,0 +1,114 @@
+//! What is scaled: found by its kind, whatever that is, and read and set through its subresource `scale`.
+
+use std::time::Duration;
+
+use api_machinery::gvk::{GroupKind, GroupVersion, GroupVersionError};
+use api_types::autoscaling_v1::Scale;
+use api_types::autoscaling_v2::CrossVersionObjectReference;
+use client::{Client, ClientError, ResourceInfo, RestMapper, retry_on_conflict};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+/// How long what the server said of its kinds is believed, as upstream.
+const BELIEVED: Duration = Duration::from_secs(30);
+
+/// Why the target's scale is not known.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TargetError {
+    #[error(transparent)]
+    Version(#[from] GroupVersionError),
+    #[error("no matches for kind \"{kind}\" in group \"{group}\"")]
+    NoMatch { kind: String, group: String },
+    #[error(transparent)]
+    Client(#[from] ClientError),
+}
+
+/// The kinds that the server has.
+pub(super) struct Kinds {
+    mapper: RestMapper,
+    client: Client,
+    refreshed: Mutex<Option<Instant>>,
+}
+
+impl Kinds {
+    pub(super) fn new(mapper: RestMapper, client: Client) -> Self {
+        Self { mapper, client, refreshed: Mutex::default() }
+    }
+
+    /// The first resource of a kind.
+    pub(super) async fn resource_of(&self, kind: &GroupKind) -> Result<ResourceInfo, TargetError> {
+        let none = || TargetError::NoMatch { kind: kind.kind.to_string(), group: kind.group.to_string() };
+        self.resources_of(kind).await?.into_iter().next().ok_or_else(none)
+    }
+
+    /// All resources of a kind, each in the version that its group prefers.
+    async fn resources_of(&self, kind: &GroupKind) -> Result<Vec<ResourceInfo>, TargetError> {
+        self.refresh().await?;
+        let known = self.mapper.discovered();
+        let of_kind = known.preferred().filter(|served| served.info.gvk().group_kind() == *kind);
+        Ok(of_kind.map(|served| served.info.clone()).collect())
+    }
+
+    async fn refresh(&self) -> Result<(), ClientError> {
+        let mut refreshed = self.refreshed.lock().await;
+        let now = self.client.clock().monotonic();
+        if refreshed.is_none_or(|at| now.saturating_duration_since(at) >= BELIEVED) {
+            self.mapper.refresh().await?;
+            *refreshed = Some(now);
+        }
+        Ok(())
+    }
+}
+
+/// The scale of a workload, and where it was found.
+#[derive(Debug)]
+pub(super) struct Target {
+    pub(super) scale: Scale,
+    resource: ResourceInfo,
+}
+
+/// Reads and sets scales.
+pub(super) struct Targets {
+    pub(super) kinds: Kinds,
+    /// Speaks JSON: custom resources have scales, too.
+    pub(super) client: Client,
+}
+
+impl Targets {
+    /// Reads the scale of what a reference names: of the first of its resources that has one.
+    pub(super) async fn read(
+        &self,
+        namespace: &str,
+        target: &CrossVersionObjectReference,
+    ) -> Result<Target, TargetError> {
+        let group = GroupVersion::parse(&target.api_version)?.group;
+        let kind = GroupKind::named(&group, &target.kind);
+        let mut first = None;
+        for resource in self.kinds.resources_of(&kind).await? {
+            let objects = self.client.dynamic(&resource, namespace);
+            match objects.get_subresource::<Scale>(&target.name, "scale").await {
+                Ok(scale) => return Ok(Target { scale, resource }),
+                Err(error) => drop(first.get_or_insert(error)),
+            }
+        }
+        let none = || TargetError::NoMatch { kind: target.kind.clone(), group: group.to_string() };
+        Err(first.map_or_else(none, TargetError::Client))
+    }
+
+    /// Sets the wanted number of replicas. Whoever changed something else in the meantime is no obstacle.
+    pub(super) async fn set(&self, namespace: &str, target: &Target, replicas: i32) -> Result<(), ClientError> {
+        let objects = self.client.dynamic(&target.resource, namespace);
+        let read = parking_lot::Mutex::new(Some(target.scale.clone()));
+        let name = &target.scale.metadata.name;
+        retry_on_conflict(self.client.rng(), || async {
+            let known = read.lock().take();
+            let mut scale = match known {
+                Some(scale) => scale,
+                None => objects.get_subresource::<Scale>(name, "scale").await?,
+            };
+            scale.spec.replicas = replicas;
+            objects.update_subresource(name, "scale", &scale).await.map(drop)
+        })
+        .await
+    }
+}

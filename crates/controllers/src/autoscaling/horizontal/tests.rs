@@ -1,0 +1,500 @@
+//! Autoscalers at work, and what metrics propose.
+
+use std::time::Duration;
+
+use api_machinery::object::from_value;
+use api_machinery::value::Value;
+use bytes::Bytes;
+use client::fake::FakeServer;
+use client::{Transport, TransportError};
+use component_base::serving::Body;
+use serde_json::json;
+
+use super::proposals::{Failure, Proposal};
+use super::readings::ReadError;
+use super::*;
+use crate::workloads::fixtures::{Running, WithDiscovery, pod, ready, stored};
+
+const KNOWN: &[Descriptor] = &[DESCRIPTOR];
+
+fn scaler(spec: Value) -> HorizontalPodAutoscaler {
+    let body = json!({"metadata": {"name": "web", "namespace": "ns"}, "spec": spec});
+    from_value(&body).expect("an autoscaler")
+}
+
+/// A scaler of the replica set `web` from `min` to `max` by these metrics.
+fn by(min: i32, max: i32, metrics: Value) -> HorizontalPodAutoscaler {
+    let target = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web"});
+    scaler(json!({"scaleTargetRef": target, "minReplicas": min, "maxReplicas": max, "metrics": metrics}))
+}
+
+fn memory(percent: i32) -> Value {
+    json!([{"type": "Resource", "resource": {"name": "memory", "target": {"type": "Utilization",
+        "averageUtilization": percent}}}])
+}
+
+fn external(name: &str, value: &str) -> Value {
+    json!({"type": "External", "external": {"metric": {"name": name}, "target": {"type": "Value", "value": value}}})
+}
+
+/// A running pod that asks for 100 MiB.
+fn asking(name: &str) -> Pod {
+    let mut pod = ready(pod(name, "Running", None), 1);
+    let body = json!({"name": "c", "resources": {"requests": {"memory": "100Mi"}}});
+    pod.spec.containers.push(from_value(&body).expect("a container"));
+    pod
+}
+
+/// Notes the events that are told. Those of one moment have the same name, so the server keeps only the first of them.
+struct Overheard {
+    inner: Arc<dyn Transport>,
+    events: Arc<Mutex<Vec<String>>>,
+}
+
+#[async_trait::async_trait]
+impl Transport for Overheard {
+    async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Body>, TransportError> {
+        if request.method() == http::Method::POST && request.uri().path().ends_with("/events") {
+            let event: Value = serde_json::from_slice(request.body()).expect("JSON");
+            let text = |member: &str| event[member].as_str().unwrap_or_default().to_owned();
+            self.events.lock().push(format!("{} {}: {}", text("type"), text("reason"), text("message")));
+        }
+        self.inner.send(request).await
+    }
+
+    fn server(&self) -> &str {
+        self.inner.server()
+    }
+}
+
+struct World(Running, Arc<Mutex<Vec<String>>>);
+
+impl World {
+    fn start() -> Self {
+        let events = Arc::<Mutex<Vec<String>>>::default();
+        let told = Arc::clone(&events);
+        let transport = |server: &FakeServer| -> Arc<dyn Transport> {
+            Arc::new(WithDiscovery(Arc::new(Overheard { inner: server.transport(), events: told })))
+        };
+        Self(Running::start_over(KNOWN, Settings::default(), transport), events)
+    }
+
+    fn put_scale(&self, replicas: i32, selector: &str) {
+        let scale = json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {"name": "web",
+            "namespace": "ns"}, "spec": {"replicas": replicas}, "status": {"replicas": replicas, "selector": selector}});
+        self.0.server.put("apps/v1/replicasets", scale);
+    }
+
+    /// Pods `p0`, `p1` ... with what each uses.
+    fn put_pods(&self, used: &[&str]) {
+        for (index, used) in used.iter().enumerate() {
+            let name = format!("p{index}");
+            self.0.put("v1/pods", &asking(&name));
+            let metrics = json!({"metadata": {"name": name, "namespace": "ns", "labels": {"app": "web"}},
+                "timestamp": "2026-01-01T00:00:00Z", "window": "15s",
+                "containers": [{"name": "c", "usage": {"memory": used}}]});
+            self.0.server.put("metrics.k8s.io/v1beta1/pods", metrics);
+        }
+    }
+
+    fn put_scaler(&self, scaler: &HorizontalPodAutoscaler) {
+        self.0.put("autoscaling/v2/horizontalpodautoscalers", scaler);
+    }
+
+    fn put_external(&self, name: &str, values: &[&str]) {
+        for (index, value) in values.iter().enumerate() {
+            let item = json!({"metadata": {"name": index.to_string(), "namespace": "ns"}, "metricName": name,
+                "timestamp": "2026-01-01T00:00:00Z", "value": value});
+            self.0.server.put(&format!("external.metrics.k8s.io/v1beta1/{name}"), item);
+        }
+    }
+
+    fn replicas(&self) -> i64 {
+        self.0.server.objects("apps/v1/replicasets")[0]["spec"]["replicas"].as_i64().unwrap()
+    }
+
+    fn status(&self) -> HorizontalPodAutoscalerStatus {
+        let object = &self.0.server.objects("autoscaling/v2/horizontalpodautoscalers")[0];
+        from_value::<HorizontalPodAutoscaler>(object).unwrap().status
+    }
+
+    fn condition(&self, type_: &str) -> (String, String, String) {
+        let status = self.status();
+        let found = status.conditions.into_iter().find(|condition| condition.type_ == type_);
+        let found = found.unwrap_or_else(|| panic!("{type_} is not told"));
+        (found.status, found.reason, found.message)
+    }
+
+    fn events(&self) -> Vec<String> {
+        let mut events = self.1.lock().clone();
+        events.sort_unstable();
+        events
+    }
+}
+
+async fn seconds(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+fn told(status: &str, reason: &str, message: &str) -> (String, String, String) {
+    (status.to_owned(), reason.to_owned(), message.to_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_workload_grows_at_once_and_shrinks_after_a_while() {
+    let world = World::start();
+    world.put_scale(2, "app=web");
+    world.put_pods(&["100Mi", "100Mi"]);
+    world.put_scaler(&by(1, 10, memory(50)));
+    seconds(14).await;
+    assert_eq!(world.0.requests("GET", "/scale"), 0, "the first look is a period after the beginning");
+    seconds(5).await;
+    assert_eq!(world.replicas(), 4);
+    let status = world.status();
+    assert_eq!((status.current_replicas, status.desired_replicas), (2, 4));
+    assert!(status.last_scale_time.is_some());
+    let current = &status.current_metrics[0].resource.as_ref().unwrap().current;
+    assert_eq!(current.average_utilization, Some(100));
+    assert_eq!(current.average_value.as_ref().unwrap().to_string(), "100Mi");
+    let rescaled = "the HPA controller was able to update the target scale to 4";
+    assert_eq!(world.condition(ABLE), told("True", "SucceededRescale", rescaled));
+    let name = "memory resource utilization (percentage of request)";
+    let found = format!("the HPA was able to successfully calculate a replica count from {name}");
+    assert_eq!(world.condition(ACTIVE), told("True", "ValidMetricFound", &found));
+    assert_eq!(world.events(), [format!("Normal SuccessfulRescale: New size: 4; reason: {name} above target")]);
+    world.put_pods(&["10Mi", "10Mi", "10Mi", "10Mi"]);
+    seconds(270).await;
+    assert_eq!(world.replicas(), 4, "it was to have four a while ago");
+    let message = "recent recommendations were higher than current one, applying the highest recent recommendation";
+    assert_eq!(world.condition(ABLE), told("True", "ScaleDownStabilized", message));
+    seconds(60).await;
+    assert_eq!(world.replicas(), 1);
+    assert!(
+        world.events().contains(&"Normal SuccessfulRescale: New size: 1; reason: All metrics below target".to_owned())
+    );
+    world.0.assert_shows("horizontal_pod_autoscaler_controller_num_horizontal_pod_autoscalers 1");
+    let line = "horizontal_pod_autoscaler_controller_reconciliations_total{action=\"scale_up\",error=\"none\"} 1";
+    world.0.assert_shows(line);
+    let line = "horizontal_pod_autoscaler_controller_desired_replicas{hpa_name=\"web\",namespace=\"ns\"} 1";
+    world.0.assert_shows(line);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_steady_workload_is_read_and_left_alone() {
+    let world = World::start();
+    world.put_scale(2, "app=web");
+    world.put_pods(&["50Mi", "50Mi"]);
+    world.put_scaler(&by(1, 10, memory(50)));
+    seconds(20).await;
+    let writes = world.0.requests("PUT", "/");
+    assert_eq!(writes, 1, "the first status");
+    seconds(150).await;
+    assert_eq!(world.0.requests("PUT", "/"), writes);
+    assert_eq!(world.0.requests("GET", "/scale"), 10, "once a period, and what asking for kinds takes");
+    assert_eq!(world.events(), [] as [String; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conflict_is_no_obstacle() {
+    let world = World::start();
+    world.put_scale(2, "app=web");
+    world.put_pods(&["100Mi", "100Mi"]);
+    world.put_scaler(&by(1, 10, memory(50)));
+    world.0.server.fail_next("PUT", &[409, 409]);
+    seconds(20).await;
+    assert_eq!(world.replicas(), 4);
+    assert_eq!(world.condition(ABLE).1, "SucceededRescale");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_keeps_from_scaling_is_told() {
+    let unable = |why: &str| format!("the HPA controller was unable to get the target's current scale: {why}");
+    let failed = |why: &str| format!("the HPA was unable to compute the replica count: {why}");
+    let fetch = "failed to get memory utilization: unable to get metrics for resource memory: no metrics returned from \
+                 resource metrics API";
+    let disabled = "scaling is disabled since the replica count of the target is zero";
+    let missing = "replicasets.apps \"web\" not found";
+    let unknown = "no matches for kind \"Gadget\" in group \"example.com\"";
+    let gadget = scaler(json!({"maxReplicas": 3, "metrics": memory(50), "scaleTargetRef":
+        {"apiVersion": "example.com/v1", "kind": "Gadget", "name": "web"}}));
+    let usual = || by(1, 10, memory(50));
+    let invalid = format!(
+        "invalid metrics (1 invalid out of 1), first error is: failed to get memory resource metric value: {fetch}"
+    );
+    let cases = [
+        (
+            usual(),
+            None,
+            ABLE,
+            told("False", "FailedGetScale", &unable(missing)),
+            vec![("FailedGetScale", missing.to_owned())],
+        ),
+        (
+            gadget,
+            None,
+            ABLE,
+            told("False", "FailedGetScale", &unable(unknown)),
+            vec![("FailedGetScale", unknown.to_owned())],
+        ),
+        (usual(), Some((0, "app=web")), ACTIVE, told("False", "ScalingDisabled", disabled), vec![]),
+        (
+            usual(),
+            Some((2, "")),
+            ACTIVE,
+            told("False", "InvalidSelector", "the HPA target's scale is missing a selector"),
+            vec![
+                ("FailedComputeMetricsReplicas", "selector is required".to_owned()),
+                ("SelectorRequired", "selector is required".to_owned()),
+            ],
+        ),
+        (
+            usual(),
+            Some((2, "app=web")),
+            ACTIVE,
+            told("False", "FailedGetResourceMetric", &failed(fetch)),
+            vec![("FailedComputeMetricsReplicas", invalid), ("FailedGetResourceMetric", fetch.to_owned())],
+        ),
+    ];
+    for (scaler, scale, type_, expected, events) in cases {
+        let world = World::start();
+        if let Some((replicas, selector)) = scale {
+            world.put_scale(replicas, selector);
+        }
+        world.put_scaler(&scaler);
+        seconds(20).await;
+        assert_eq!(world.condition(type_), expected);
+        let events: Vec<_> = events.iter().map(|(reason, text)| format!("Warning {reason}: {text}")).collect();
+        assert_eq!(world.events(), events, "{expected:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_workload_is_put_into_its_range_without_metrics() {
+    for (replicas, expected, reason) in [
+        (12, 10, "Current number of replicas above Spec.MaxReplicas"),
+        (1, 3, "Current number of replicas below Spec.MinReplicas"),
+    ] {
+        let world = World::start();
+        world.put_scale(replicas, "app=web");
+        world.put_scaler(&by(3, 10, memory(50)));
+        seconds(20).await;
+        assert_eq!(world.replicas(), expected);
+        assert_eq!(world.events(), [format!("Normal SuccessfulRescale: New size: {expected}; reason: {reason}")]);
+        assert_eq!(world.status().current_metrics, []);
+        assert_eq!(world.0.requests("GET", "metrics.k8s.io"), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_metric_keeps_from_shrinking_not_from_growing() {
+    // Six are wanted, but no more than twice as many at once.
+    for (load, expected, active) in [("300", 4, "True"), ("10", 2, "False")] {
+        let world = World::start();
+        world.put_scale(2, "app=web");
+        world.put_pods(&["50Mi", "50Mi"]);
+        world.put_external("load", &[load]);
+        world.put_scaler(&by(1, 10, json!([external("load", "100"), external("silent", "1")])));
+        seconds(20).await;
+        assert_eq!(world.replicas(), expected, "{load}");
+        assert_eq!(world.condition(ACTIVE).0, active, "{load}");
+        let metrics = world.status().current_metrics;
+        assert_eq!(metrics.len(), 2);
+        assert_eq!((metrics[0].type_.as_str(), metrics[1].type_.as_str()), ("External", ""));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_scalers_of_the_same_pods_do_nothing() {
+    let world = World::start();
+    world.put_scale(2, "app=web");
+    world.put_pods(&["100Mi", "100Mi"]);
+    let mut second = by(1, 10, memory(50));
+    second.metadata.name = "other".into();
+    world.put_scaler(&second);
+    seconds(20).await;
+    world.put_scaler(&by(1, 10, memory(50)));
+    seconds(45).await;
+    let message = "pods by selector app=web are controlled by multiple HPAs: [ns/other ns/web]";
+    assert_eq!(world.condition(ACTIVE), told("False", "AmbiguousSelector", message));
+    assert_eq!(world.0.requests("PUT", "/scale"), 1, "only what the first did while it was alone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn metrics_come_from_their_apis() {
+    let world = World::start();
+    world.put_scale(2, "app=web");
+    world.put_pods(&["50Mi", "50Mi"]);
+    let object = json!({"type": "Object", "object": {"metric": {"name": "hits"}, "describedObject":
+        {"apiVersion": "v1", "kind": "Pod", "name": "p0"}, "target": {"type": "Value", "value": "10"}}});
+    let pods = json!({"type": "Pods", "pods": {"metric": {"name": "hits"}, "target": {"type": "AverageValue",
+        "averageValue": "10"}}});
+    world.put_scaler(&by(1, 10, json!([object, pods, external("load", "1")])));
+    seconds(20).await;
+    let not_there = "no custom metrics API (custom.metrics.k8s.io) registered";
+    let events = world.events();
+    let object = format!(
+        "Warning FailedGetObjectMetric: unable to get metric hits: Pod on ns p0/unable to fetch metrics from custom metrics \
+         API: {not_there}"
+    );
+    assert!(events.contains(&object), "{events:#?}");
+    let pods = format!(
+        "Warning FailedGetPodsMetric: unable to get metric hits: unable to fetch metrics from custom metrics API: {not_there}"
+    );
+    assert!(events.contains(&pods), "{events:#?}");
+    let load = "Warning FailedGetExternalMetric: failed to get external metric load: unable to get external metric \
+                ns/load/nil: no metrics returned from external metrics API";
+    assert!(events.contains(&load.to_owned()), "{events:#?}");
+    assert_eq!(world.0.requests("GET", "/apis/external.metrics.k8s.io/v1beta1/namespaces/ns/load"), 1);
+}
+
+#[test]
+fn courses() {
+    let spec = |min, metrics| by(min, 10, metrics).spec;
+    let load = || json!([external("load", "1")]);
+    for (case, spec, current, scaled_to_zero, expected) in [
+        ("nothing", spec(1, memory(50)), 0, false, Course::Suspended),
+        ("nothing, by itself, and no way back", spec(0, memory(50)), 0, true, Course::Suspended),
+        ("nothing, by itself", spec(0, load()), 0, true, Course::Compute),
+        ("nothing, by somebody else", spec(0, load()), 0, false, Course::Suspended),
+        (
+            "nothing, and that is too few by now",
+            spec(2, load()),
+            0,
+            true,
+            Course::Into(2, "Current number of replicas below Spec.MinReplicas"),
+        ),
+        ("between", spec(1, memory(50)), 10, false, Course::Compute),
+    ] {
+        assert_eq!(course(&spec, current, scaled_to_zero), expected, "{case}");
+    }
+}
+
+fn samples(values: &[i64]) -> groups::Samples {
+    let sample = |milli| groups::Sample { at: Time::from_unix_seconds(1), window: Duration::from_secs(1), milli };
+    values.iter().enumerate().map(|(index, milli)| (format!("p{index}"), sample(*milli))).collect()
+}
+
+/// What a metric proposes for two pods out of what was read.
+fn proposed(metric: Value, reading: Reading) -> Result<Proposal, Failure> {
+    let pods = ["p0", "p1"].map(|name| Arc::new(asking(name)));
+    let no_time = CpuRules { initialization: Duration::ZERO, readiness_delay: Duration::ZERO };
+    let workload = Workload {
+        namespace: "ns",
+        wanted: 2,
+        present: 2,
+        pods: &pods,
+        tolerance: Tolerance { up: 0.1, down: 0.1 },
+        cpu: no_time,
+        now: Time::from_unix_seconds(1000),
+    };
+    propose(&from_value(&metric).expect("a metric"), reading, &workload)
+}
+
+#[test]
+fn metrics_propose_and_tell_what_they_are() {
+    let mebibytes = |each: i64| Reading::Pods(Ok(samples(&[(each << 20) * 1000; 2])));
+    let resource = |target: Value| json!({"type": "Resource", "resource": {"name": "memory", "target": target}});
+    let container = |target: Value| json!({"type": "ContainerResource", "containerResource": {"name": "memory", "container": "c", "target": target}});
+    let object = |target: Value| {
+        json!({"type": "Object", "object": {"metric": {"name": "hits"}, "describedObject":
+            {"apiVersion": "v1", "kind": "Service", "name": "s"}, "target": target}})
+    };
+    let external = |target: Value| {
+        let selector = json!({"matchLabels": {"q": "a"}});
+        json!({"type": "External", "external": {"metric": {"name": "load", "selector": selector}, "target": target}})
+    };
+    let pods = json!({"type": "Pods", "pods": {"metric": {"name": "hits"}, "target": {"averageValue": "2"}}});
+    let share = json!({"type": "Utilization", "averageUtilization": 50});
+    let amount = json!({"type": "AverageValue", "averageValue": "25Mi"});
+    let (each, whole) = (json!({"type": "AverageValue", "averageValue": "2"}), json!({"type": "Value", "value": "2"}));
+    let selector =
+        "&LabelSelector{MatchLabels:map[string]string{q: a,},MatchExpressions:[]LabelSelectorRequirement{},}";
+    let load = format!("external metric load({selector})");
+    let value = |milli| Reading::Value(Ok(milli));
+    for (metric, reading, replicas, name, current) in [
+        (
+            resource(share.clone()),
+            mebibytes(100),
+            4,
+            "memory resource utilization (percentage of request)",
+            json!({"averageUtilization": 100, "averageValue": "100Mi"}),
+        ),
+        (resource(amount.clone()), mebibytes(100), 8, "memory resource", json!({"averageValue": "100Mi"})),
+        (
+            container(share),
+            mebibytes(100),
+            4,
+            "memory container resource utilization (percentage of request)",
+            json!({"averageUtilization": 100, "averageValue": "100Mi"}),
+        ),
+        (container(amount), mebibytes(100), 8, "memory resource", json!({"averageValue": "100Mi"})),
+        (pods, Reading::Pods(Ok(samples(&[3000, 4000]))), 4, "pods metric hits", json!({"averageValue": "3500m"})),
+        (object(whole.clone()), value(8000), 8, "Service metric hits", json!({"value": "8"})),
+        (object(each.clone()), value(7000), 4, "external metric hits(nil)", json!({"averageValue": "3500m"})),
+        (external(whole), value(8000), 8, &load, json!({"value": "8"})),
+        (external(each), value(7000), 4, &load, json!({"averageValue": "3500m"})),
+    ] {
+        let proposal = proposed(metric.clone(), reading).unwrap();
+        assert_eq!((proposal.replicas, proposal.name.as_str()), (replicas, name), "{metric}");
+        let status = stored_status(&proposal.status);
+        assert_eq!(status["type"], metric["type"]);
+        let block = status.as_object().unwrap().values().find(|block| block.is_object()).unwrap();
+        assert_eq!(block["current"], current, "{metric}");
+    }
+}
+
+/// The status as it is written.
+fn stored_status(status: &MetricStatus) -> Value {
+    let status = HorizontalPodAutoscalerStatus { current_metrics: vec![status.clone()], ..Default::default() };
+    stored(&HorizontalPodAutoscaler { status, ..Default::default() })["status"]["currentMetrics"][0].clone()
+}
+
+#[test]
+fn metrics_that_cannot_be_told_why() {
+    let empty = || Reading::Pods(Err(ReadError::Empty("resource")));
+    let resource = |target: Value| json!({"type": "Resource", "resource": {"name": "cpu", "target": target}});
+    let unset = "invalid resource metric source: neither an average utilization target nor an average value (usage) target \
+                 was set";
+    let fetch = "unable to get metrics for resource cpu: no metrics returned from resource metrics API";
+    let external =
+        json!({"type": "External", "external": {"metric": {"name": "load"}, "target": {"averageValue": "1"}}});
+    for (metric, reading, reason, why, fault) in [
+        (resource(json!({"averageUtilization": 5})), empty(), "FailedGetResourceMetric", format!("failed to get cpu utilization: {fetch}"), Fault::Internal),
+        (resource(json!({"averageValue": "5"})), empty(), "FailedGetResourceMetric", format!("failed to get cpu usage: {fetch}"), Fault::Internal),
+        (resource(json!({})), empty(), "FailedGetResourceMetric", unset.to_owned(), Fault::Spec),
+        (
+            resource(json!({"averageUtilization": 5})),
+            Reading::Pods(Ok(samples(&[1, 1]))),
+            "FailedGetResourceMetric",
+            "failed to get cpu utilization: did not receive metrics for targeted pods (pods might be unready)".to_owned(),
+            Fault::Internal,
+        ),
+        (
+            external,
+            Reading::Value(Err(ReadError::Empty("external"))),
+            "FailedGetExternalMetric",
+            "failed to get load external metric: unable to get external metric ns/load/nil: no metrics returned from external \
+             metrics API"
+                .to_owned(),
+            Fault::Internal,
+        ),
+        (json!({"type": "Mood"}), Reading::Nothing, "InvalidMetricSourceType", "unknown metric source type \"Mood\"".to_owned(), Fault::Spec),
+    ] {
+        let failure = proposed(metric.clone(), reading).unwrap_err();
+        assert_eq!((failure.reason, failure.why, failure.fault), (reason, why, fault), "{metric}");
+    }
+}
+
+#[test]
+fn the_largest_proposal_counts() {
+    let good = |replicas, name: &str| Ok(Proposal { replicas, name: name.to_owned(), status: MetricStatus::default() });
+    let bad = || proposed(json!({"type": "Mood"}), Reading::Nothing);
+    let combined = combine(vec![good(3, "a"), good(5, "b"), good(4, "c")], 4).unwrap();
+    assert_eq!((combined.replicas, combined.name.as_str(), combined.partly), (5, "b", None));
+    assert!(combine(vec![good(3, "a"), bad()], 4).is_err(), "not down");
+    let combined = combine(vec![bad(), good(4, "a"), bad()], 4).unwrap();
+    assert_eq!((combined.replicas, combined.statuses.len()), (4, 3));
+    let text = "invalid metrics (2 invalid out of 3), first error is: unknown metric source type \"Mood\"";
+    assert_eq!(combined.partly.unwrap().error, text);
+    assert!(combine(vec![bad()], 4).is_err());
+}

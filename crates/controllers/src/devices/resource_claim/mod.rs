@@ -1,0 +1,191 @@
+//! Makes claims for pods from their templates, and lets go of claims that nobody uses any more (KEP-4381).
+//!
+//! Deliberately not here: devices are allocated by the scheduler. Claims that groups of pods share (KEP-5729) are not part of
+//! this build.
+
+mod claims;
+mod memory;
+pub(super) mod naming;
+mod pods;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api_types::core_v1::Pod;
+use api_types::resource_v1::{ResourceClaim, ResourceClaimTemplate};
+use client::{Change, Informer, ObjectKey};
+use component_base::Feature;
+use component_base::metrics::{Counters, Desc, Sample, Stability, Value};
+use controller::{
+    Build, BuildError, CONTROLLER_UID, Controller, Cx, Descriptor, Next, Queue, ReconcileError, controller_uid,
+};
+use kinds::gates::{ADMIN_ACCESS, PRIORITIZED_LIST};
+use parking_lot::Mutex;
+
+use self::memory::{Gone, Made};
+use self::naming::{claims_of, has_claims, is_done};
+use self::pods::{Allowed, wants_admin_access};
+use crate::Settings;
+
+const DEVICES: Feature = Feature::named("DynamicResourceAllocation");
+/// The gates that this controller asks.
+pub(crate) const GATES: &[Feature] = &[DEVICES, ADMIN_ACCESS, PRIORITIZED_LIST];
+
+pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
+    name: "resourceclaim-controller",
+    aliases: &["resource-claim-controller"],
+    gates: &[DEVICES],
+    identity: "resource-claim-controller",
+    event_component: "resource_claim",
+    disabled_by_default: false,
+    build,
+};
+
+const CREATES: Desc = Desc::new("resourceclaim_controller_creates_total", "Claims that were made.", Stability::Alpha)
+    .labels(&["status", "admin_access"]);
+const CLAIMS: Desc = Desc::new("resourceclaim_controller_resource_claims", "Claims that there are.", Stability::Alpha)
+    .labels(&["allocated", "admin_access", "source"]);
+/// The entry of the pod that a claim was made for.
+const CLAIM_NAME: &str = "resource.kubernetes.io/pod-claim-name";
+/// Says of a claim that the scheduler made it for extended resources.
+const EXTENDED: &str = "resource.kubernetes.io/extended-resource-claim";
+/// On claims that are allocated.
+const FINALIZER: &str = "resource.kubernetes.io/delete-protection";
+const FIELD_MANAGER: &str = "ResourceClaimController";
+/// Indexes of pods by the claims and the templates that they name, `{namespace}/{name}`.
+const BY_CLAIM: &str = "pod-resource-claims";
+const BY_TEMPLATE: &str = "pod-resource-claim-templates";
+/// What keys in the one queue are of.
+const OF_CLAIM: &str = "claim:";
+const OF_POD: &str = "pod:";
+
+fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
+    let syncs = build.settings::<Settings>()?.resource_claim_syncs;
+    let queue = build.queue("resource_claim");
+    let claims =
+        build.watch::<ResourceClaim>().index(CONTROLLER_UID, |claim| controller_uid(&claim.metadata)).informer();
+    let templates = build.watch::<ResourceClaimTemplate>().informer();
+    let pods = build.watch::<Pod>().index(BY_CLAIM, named_claims).index(BY_TEMPLATE, named_templates).informer();
+    let counted = claims.clone();
+    build.metrics().computed_gauges(&CLAIMS, Box::new(move || counts(&counted.list())));
+    let allowed = Allowed {
+        admin_access: build.gates().enabled(ADMIN_ACCESS),
+        prioritized_list: build.gates().enabled(PRIORITIZED_LIST),
+    };
+    let controller = Arc::new(Claims {
+        claims,
+        templates,
+        pods,
+        allowed,
+        made: Mutex::default(),
+        gone: Mutex::default(),
+        creates: build.metrics().counters(&CREATES),
+    });
+    let told = Arc::clone(&controller);
+    drop(build.watch::<Pod>().enqueue_keys(&queue, move |change| told.after_pod(change)));
+    let (told, own) = (Arc::clone(&controller), queue.clone());
+    drop(build.watch::<ResourceClaim>().observe(move |change| told.after_claim(change, &own)));
+    let (told, own) = (Arc::clone(&controller), queue.clone());
+    drop(build.watch::<ResourceClaimTemplate>().observe(move |change| {
+        if !change.is_deleted() {
+            told.enqueue_pods(BY_TEMPLATE, &change.key(), &own);
+        }
+    }));
+    build.run(&queue, syncs, controller);
+    Ok(())
+}
+
+fn named_claims(pod: &Pod) -> Vec<String> {
+    claims_of(pod).into_iter().map(|name| format!("{}/{name}", pod.metadata.namespace)).collect()
+}
+
+fn named_templates(pod: &Pod) -> Vec<String> {
+    let names = pod.spec.resource_claims.iter().filter_map(|entry| entry.resource_claim_template_name.as_ref());
+    names.map(|name| format!("{}/{name}", pod.metadata.namespace)).collect()
+}
+
+/// How many claims there are of each sort.
+fn counts(claims: &[Arc<ResourceClaim>]) -> Vec<Sample> {
+    let mut counts = BTreeMap::<Vec<String>, f64>::new();
+    for claim in claims {
+        let annotations = &claim.metadata.annotations;
+        let source = if annotations.contains_key(CLAIM_NAME) {
+            "resource_claim_template"
+        } else if annotations.get(EXTENDED).is_some_and(|value| value == "true") {
+            "extended_resource"
+        } else {
+            ""
+        };
+        let (allocated, admin) = (claim.status.allocation.is_some(), wants_admin_access(&claim.spec));
+        *counts.entry(vec![allocated.to_string(), admin.to_string(), source.to_owned()]).or_default() += 1.0;
+    }
+    counts.into_iter().map(|(labels, count)| (labels, Value::Gauge(count))).collect()
+}
+
+struct Claims {
+    claims: Informer<ResourceClaim>,
+    templates: Informer<ResourceClaimTemplate>,
+    pods: Informer<Pod>,
+    allowed: Allowed,
+    made: Mutex<Made>,
+    gone: Mutex<Gone>,
+    creates: Counters,
+}
+
+fn keyed(what: &str, namespace: &str, name: &str) -> ObjectKey {
+    ObjectKey::new(namespace, format!("{what}{name}"))
+}
+
+impl Claims {
+    /// What is looked at after a pod has changed: its claims, once it has done with them; else the pod, if it may need something.
+    fn after_pod(&self, change: &Change<Pod>) -> Vec<ObjectKey> {
+        let (pod, namespace) = (change.object(), &change.object().metadata.namespace);
+        if !has_claims(pod) {
+            return Vec::new();
+        }
+        if change.is_deleted() {
+            self.gone.lock().note(&pod.metadata.uid);
+        }
+        if change.is_deleted() || is_done(pod) {
+            return claims_of(pod).into_iter().map(|name| keyed(OF_CLAIM, namespace, name)).collect();
+        }
+        let needs = self.may_need_work(pod);
+        needs.then(|| keyed(OF_POD, namespace, &pod.metadata.name)).into_iter().collect()
+    }
+
+    fn after_claim(&self, change: &Change<ResourceClaim>, queue: &Queue) {
+        let key = change.key();
+        if change.is_deleted() {
+            self.made.lock().forget(change.object());
+        } else {
+            queue.add(keyed(OF_CLAIM, &key.namespace, &key.name));
+        }
+        self.enqueue_pods(BY_CLAIM, &key, queue);
+    }
+
+    fn enqueue_pods(&self, index: &str, key: &ObjectKey, queue: &Queue) {
+        for pod in self.pods.by_index(index, &key.to_string()) {
+            if !is_done(&pod) && self.may_need_work(&pod) {
+                queue.add(keyed(OF_POD, &pod.metadata.namespace, &pod.metadata.name));
+            }
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Controller for Claims {
+    async fn reconcile(&self, cx: &Cx, key: &ObjectKey) -> Result<Next, ReconcileError> {
+        if let Some(name) = key.name.strip_prefix(OF_CLAIM) {
+            if let Some(claim) = self.claims.find(&key.namespace, name) {
+                self.sync_claim(cx, &claim).await?;
+            }
+        } else if let Some(name) = key.name.strip_prefix(OF_POD)
+            && let Some(pod) = self.pods.find(&key.namespace, name)
+        {
+            self.sync_pod(cx, &pod).await?;
+        }
+        Ok(Next::Done)
+    }
+}
