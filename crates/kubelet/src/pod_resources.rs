@@ -127,12 +127,26 @@ pub(crate) async fn serve(root: &Path, lister: Lister, token: CancellationToken)
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, SystemTime};
 
-    use base::{SystemClock, TaskGroup};
+    use base::{Clock, SystemClock, TaskGroup};
     use node_api::pod_resources::v1::pod_resources_lister_client::PodResourcesListerClient;
+    use tokio::time::Instant;
 
     use super::*;
+
+    /// No time passes, so that no question is allowed again.
+    struct Still(Instant);
+
+    impl Clock for Still {
+        fn wall(&self) -> SystemTime {
+            SystemTime::UNIX_EPOCH
+        }
+
+        fn monotonic(&self) -> Instant {
+            self.0
+        }
+    }
 
     fn pod() -> Arc<Pod> {
         let mut pod = Pod::default();
@@ -152,7 +166,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("pod-resources")).unwrap();
         std::fs::write(dir.path().join("pod-resources/kubelet.sock"), "stale").unwrap();
-        let (tasks, metrics, clock) = (TaskGroup::new("test"), KubeletMetrics::unseen(), SystemClock::shared());
+        let (tasks, metrics) = (TaskGroup::new("test"), KubeletMetrics::unseen());
+        let clock: SharedClock = Arc::new(Still(SystemClock.monotonic()));
         let devices = Devices::new(dir.path(), metrics.clone(), clock.clone(), tasks.clone());
         let lister = Lister::new(Box::new(|| vec![pod()]), devices, metrics, clock);
         let (root, token) = (dir.path().to_owned(), tasks.token());
