@@ -8,7 +8,7 @@ IMAGES := $(TARGET_DIR)/images
 # Where rustup puts cargo, also when `make deps` has only just installed it.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 export COXSWAIN_IMAGES ?= $(IMAGES)
-BINS := kube-apiserver kube-controller-manager kube-scheduler cloud-controller-manager kubelet kube-proxy cluster-dns metrics-server coxswain
+BINS := kube-apiserver kube-controller-manager kube-scheduler cloud-controller-manager kubelet kube-proxy cluster-dns csi-local metrics-server coxswain
 # What static Pods of the control plane are started from: `$(call control_plane_image,DIR,BINARY)`.
 STATIC_PODS := kube-apiserver kube-controller-manager kube-scheduler
 define control_plane_image
@@ -119,7 +119,7 @@ bench-up: build images ## From coxswain up to the first running pod, and the mem
 	$(BIN)/bench-up --bin-dir=$(BIN) --images-dir=$(IMAGES) $(FLAGS)
 
 units-boot: ## Boot a systemd with the units of coxswain (as root; needs systemd-container and debootstrap)
-	$(CARGO) build --locked $(foreach bin,$(filter-out cloud-controller-manager cluster-dns metrics-server,$(BINS)),-p bin-$(bin))
+	$(CARGO) build --locked $(foreach bin,$(filter-out cloud-controller-manager cluster-dns csi-local metrics-server,$(BINS)),-p bin-$(bin))
 	hack/units.sh $(TARGET_DIR)/debug
 
 # All of the workspace and a test with it, so that every crate has the features that it has in `cargo test --workspace`: else

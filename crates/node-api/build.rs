@@ -12,8 +12,19 @@ const FILES: [&str; 5] = [
     "podresources/v1/api.proto",
 ];
 /// Their hand-written Debug hides the credentials.
-const SECRETS: [&str; 4] = [
+const SECRETS: [&str; 15] = [
     "runtime.v1.AuthConfig",
+    "csi.v1.CreateVolumeRequest",
+    "csi.v1.DeleteVolumeRequest",
+    "csi.v1.ControllerPublishVolumeRequest",
+    "csi.v1.ControllerUnpublishVolumeRequest",
+    "csi.v1.ValidateVolumeCapabilitiesRequest",
+    "csi.v1.ControllerModifyVolumeRequest",
+    "csi.v1.ControllerExpandVolumeRequest",
+    "csi.v1.CreateSnapshotRequest",
+    "csi.v1.DeleteSnapshotRequest",
+    "csi.v1.ListSnapshotsRequest",
+    "csi.v1.GetSnapshotRequest",
     "csi.v1.NodeStageVolumeRequest",
     "csi.v1.NodePublishVolumeRequest",
     "csi.v1.NodeExpandVolumeRequest",

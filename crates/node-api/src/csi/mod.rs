@@ -1,7 +1,9 @@
-//! The Container Storage Interface, `csi.v1`, as far as it is about a node.
+//! The Container Storage Interface, `csi.v1`: what every driver is held to ([`contract`]), a kubelet's client of its node
+//! service, and a fake of that.
 //! See <https://github.com/container-storage-interface/spec/blob/v1.12.0/spec.md>.
 
 mod client;
+pub mod contract;
 pub mod fake;
 
 pub use client::{CsiClient, CsiObserver};
@@ -11,15 +13,21 @@ pub use client::{CsiClient, CsiObserver};
 pub mod v1 {
     tonic::include_proto!("csi.v1");
 
-    /// Requests that may carry secrets show which volume they are about and no more.
+    /// Requests that may carry secrets show what they are about and no more.
     macro_rules! discreet {
-        ($($request:ident)*) => {$(
+        ($($field:ident: $($request:ident)*;)*) => {$($(
             impl std::fmt::Debug for $request {
                 fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                    out.debug_struct(stringify!($request)).field("volume_id", &self.volume_id).finish_non_exhaustive()
+                    out.debug_struct(stringify!($request)).field(stringify!($field), &self.$field).finish_non_exhaustive()
                 }
             }
-        )*};
+        )*)*};
     }
-    discreet!(NodeStageVolumeRequest NodePublishVolumeRequest NodeExpandVolumeRequest);
+    discreet! {
+        volume_id: NodeStageVolumeRequest NodePublishVolumeRequest NodeExpandVolumeRequest DeleteVolumeRequest
+            ControllerPublishVolumeRequest ControllerUnpublishVolumeRequest ValidateVolumeCapabilitiesRequest
+            ControllerModifyVolumeRequest ControllerExpandVolumeRequest;
+        name: CreateVolumeRequest CreateSnapshotRequest;
+        snapshot_id: DeleteSnapshotRequest ListSnapshotsRequest GetSnapshotRequest;
+    }
 }
