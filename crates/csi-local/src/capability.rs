@@ -110,6 +110,19 @@ pub(crate) fn required<'a>(field: &str, text: &'a str) -> Result<&'a str, Status
     Ok(text)
 }
 
+/// The driver has no parameters of its own.
+///
+/// # Errors
+/// `INVALID_ARGUMENT`, naming one that is not the provisioner's or the snapshotter's.
+pub(crate) fn no_parameters(parameters: &HashMap<String, String>) -> Result<(), Status> {
+    /// What they tell of the claim, for whoever is interested.
+    const THEIRS: &str = "csi.storage.k8s.io/";
+    match parameters.keys().find(|key| !key.starts_with(THEIRS)) {
+        Some(unknown) => Err(Status::invalid_argument(format!("parameter {unknown:?} is not known"))),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use node_api::csi::v1::volume_capability::{AccessMode, BlockVolume, MountVolume};
@@ -159,6 +172,14 @@ mod tests {
         ];
         for capability in bad {
             assert_eq!(read(capability.as_ref()).unwrap_err().code(), Code::InvalidArgument, "{capability:?}");
+        }
+    }
+
+    #[test]
+    fn parameters_that_nobody_reads_are_refused() {
+        for (key, expected) in [("csi.storage.k8s.io/pvc/name", true), ("type", false)] {
+            let parameters = HashMap::from([(key.to_owned(), "a".to_owned())]);
+            assert_eq!(no_parameters(&parameters).is_ok(), expected, "{key}");
         }
     }
 

@@ -1,5 +1,8 @@
 //! The controller service: volumes come, grow and go.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
 use node_api::csi::v1::controller_server::Controller;
 use node_api::csi::v1::controller_service_capability::rpc::Type as Capability;
 use node_api::csi::v1::controller_service_capability::{Rpc, Type};
@@ -7,15 +10,12 @@ use node_api::csi::v1::volume_content_source::{self as content, Type as ContentT
 use node_api::csi::v1::*;
 use tonic::{Request, Response, Status};
 
-use crate::capability::{is_accessible, is_here, kind_of, read, required};
+use crate::capability::{is_accessible, is_here, kind_of, no_parameters, read, required};
 use crate::driver::{Driver, internal, set_image_size};
 use crate::listing::page;
 use crate::loops;
 use crate::record::{Kind, Origin, Volume, is_volume_id, volume_id};
 use crate::size;
-
-/// What the provisioner tells of itself; no parameters of the driver.
-const PROVISIONERS_OWN: &str = "csi.storage.k8s.io/";
 
 /// What the service can do.
 const CAPABILITIES: [Capability; 9] = [
@@ -70,7 +70,7 @@ impl Controller for Driver {
             return Err(Status::invalid_argument("volume_capabilities are required"));
         }
         let problem = match kind_of(&request.volume_capabilities) {
-            Ok(kind) if kind == volume.kind => own_parameters(&request.parameters).err(),
+            Ok(kind) if kind == volume.kind => no_parameters(&request.parameters).err(),
             Ok(_) => Some(Status::invalid_argument("the volume is of another kind")),
             Err(status) => Some(status),
         };
@@ -111,8 +111,8 @@ impl Controller for Driver {
         let request = request.into_inner();
         let elsewhere = request.accessible_topology.is_some_and(|place| !is_here(&place, &self.topology()));
         let capabilities = &request.volume_capabilities;
-        let impossible = (!capabilities.is_empty() && kind_of(capabilities).is_err())
-            || own_parameters(&request.parameters).is_err();
+        let impossible =
+            (!capabilities.is_empty() && kind_of(capabilities).is_err()) || no_parameters(&request.parameters).is_err();
         let available = if elsewhere || impossible { 0 } else { self.available_bytes()? };
         Ok(Response::new(GetCapacityResponse {
             available_capacity: available,
@@ -207,14 +207,6 @@ impl Controller for Driver {
     }
 }
 
-/// The driver has no parameters of its own.
-fn own_parameters(parameters: &std::collections::HashMap<String, String>) -> Result<(), Status> {
-    match parameters.keys().find(|key| !key.starts_with(PROVISIONERS_OWN)) {
-        Some(unknown) => Err(Status::invalid_argument(format!("parameter {unknown:?} is not known"))),
-        None => Ok(()),
-    }
-}
-
 fn origin_of(source: Option<&VolumeContentSource>) -> Result<Option<Origin>, Status> {
     let Some(source) = source else { return Ok(None) };
     match &source.r#type {
@@ -232,8 +224,8 @@ impl Driver {
     async fn make_volume(&self, request: &CreateVolumeRequest) -> Result<node_api::csi::v1::Volume, Status> {
         let name = required("name", &request.name)?;
         let kind = kind_of(&request.volume_capabilities)?;
-        own_parameters(&request.parameters)?;
-        own_parameters(&request.mutable_parameters)?;
+        no_parameters(&request.parameters)?;
+        no_parameters(&request.mutable_parameters)?;
         let origin = origin_of(request.volume_content_source.as_ref())?;
         let range = request.capacity_range.as_ref();
         let id = volume_id(name);
@@ -250,8 +242,7 @@ impl Driver {
         }
         let floor = origin.as_ref().map(|origin| self.size_of(origin, kind)).transpose()?;
         let capacity_bytes = size::choose(range, floor)?;
-        let nobody = Default::default;
-        let (staged, published) = (nobody(), nobody());
+        let (staged, published) = (BTreeSet::new(), BTreeSet::new());
         let volume =
             Volume { id, name: name.to_owned(), kind, capacity_bytes, origin, ephemeral: false, staged, published };
         self.build_volume(&volume).await?;
@@ -329,7 +320,7 @@ impl Driver {
         Ok(size)
     }
 
-    fn data_of(&self, origin: &Origin) -> Result<std::path::PathBuf, Status> {
+    fn data_of(&self, origin: &Origin) -> Result<PathBuf, Status> {
         Ok(match origin {
             Origin::Volume(id) => self.store().data(&self.volume(id)?),
             Origin::Snapshot(id) => self.store().data(&self.snapshot(id)?),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use node_api::csi::v1::node_server::Node;
 use node_api::csi::v1::node_service_capability::rpc::Type as Capability;
@@ -204,8 +204,12 @@ impl Driver {
         let id = &request.volume_id;
         required_id(id)?;
         let target = absolute("target_path", &request.target_path)?;
-        let mut wanted = read(request.volume_capability.as_ref())?;
-        wanted.read_only |= request.readonly;
+        let by_mode = read(request.volume_capability.as_ref())?;
+        if by_mode.kind == Kind::Block && request.readonly && !by_mode.read_only {
+            // A device can be written to wherever its node is seen.
+            return Err(Status::invalid_argument("a block volume is read-only by its access mode only"));
+        }
+        let wanted = Use { read_only: by_mode.read_only || request.readonly, ..by_mode };
         let _turn = self.turn(id)?;
         let inline = request.volume_context.get(EPHEMERAL).is_some_and(|value| value == "true");
         if inline {
@@ -217,10 +221,6 @@ impl Driver {
         } else {
             self.staged_source(&volume, &request.staging_target_path).await?
         };
-        if wanted.kind == Kind::Block && request.readonly && read(request.volume_capability.as_ref())? != wanted {
-            // A device can be written to wherever its node is seen.
-            return Err(Status::invalid_argument("a block volume is read-only by its access mode only"));
-        }
         self.is_alone_enough(&volume, target, &wanted)?;
         if self.is_mounted(target)? {
             return self.is_the_same(&volume, target, &wanted);
@@ -277,7 +277,7 @@ impl Driver {
     }
 
     /// What is brought to pods, once it was staged.
-    async fn staged_source(&self, volume: &Volume, staging: &str) -> Result<std::path::PathBuf, Status> {
+    async fn staged_source(&self, volume: &Volume, staging: &str) -> Result<PathBuf, Status> {
         let missing = || Status::failed_precondition(format!("volume {} is not staged at {staging:?}", volume.id));
         if !volume.staged.contains(staging) {
             return Err(missing());

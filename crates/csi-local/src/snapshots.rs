@@ -3,7 +3,7 @@
 use node_api::csi::v1::*;
 use tonic::Status;
 
-use crate::capability::required;
+use crate::capability::{no_parameters, required};
 use crate::driver::{Driver, internal};
 use crate::listing::page;
 use crate::record::{Snapshot, is_snapshot_id, snapshot_id};
@@ -40,9 +40,7 @@ impl Driver {
     ) -> Result<node_api::csi::v1::Snapshot, Status> {
         let name = required("name", &request.name)?;
         let volume_id = required("source_volume_id", &request.source_volume_id)?;
-        if let Some(unknown) = request.parameters.keys().find(|key| !key.starts_with("csi.storage.k8s.io/")) {
-            return Err(Status::invalid_argument(format!("parameter {unknown:?} is not known")));
-        }
+        no_parameters(&request.parameters)?;
         let id = snapshot_id(name);
         let _turn = self.turn(&id)?;
         let former = self.contents().snapshots.get(&id).cloned();

@@ -33,7 +33,7 @@ const NOBODY: &str = "no-driver-calls-a-volume-this";
 const SIZE: i64 = 16 * 1024 * 1024;
 
 /// A driver, and what its rules are tried with.
-pub struct Contract {
+struct Contract {
     identity: IdentityClient<Channel>,
     controller: ControllerClient<Channel>,
     node: NodeClient<Channel>,
