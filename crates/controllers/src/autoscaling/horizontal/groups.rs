@@ -211,16 +211,20 @@ mod tests {
         let mut sidecar = container("s", Some("50m"));
         sidecar.restart_policy = Some("Always".into());
         let without = container("w", None);
-        assert_eq!(of(&[a.clone(), b.clone()], &[sidecar.clone()], None, None), Ok(1150));
-        assert_eq!(of(&[a.clone()], &[b.clone()], None, None), Ok(100), "init containers are over");
+        assert_eq!(of(&[a.clone(), b.clone()], std::slice::from_ref(&sidecar), None, None), Ok(1150));
+        assert_eq!(
+            of(std::slice::from_ref(&a), std::slice::from_ref(&b), None, None),
+            Ok(100),
+            "init containers are over"
+        );
         assert_eq!(of(&[a.clone(), without.clone()], &[], None, Some("a")), Ok(100));
-        assert_eq!(of(&[a.clone()], &[sidecar], None, Some("s")), Ok(50));
-        assert_eq!(of(&[a.clone()], &[], Some(("cpu", "3")), None), Ok(3000));
-        assert_eq!(of(&[a.clone()], &[], Some(("cpu", "3")), Some("a")), Ok(100));
+        assert_eq!(of(std::slice::from_ref(&a), &[sidecar], None, Some("s")), Ok(50));
+        assert_eq!(of(std::slice::from_ref(&a), &[], Some(("cpu", "3")), None), Ok(3000));
+        assert_eq!(of(std::slice::from_ref(&a), &[], Some(("cpu", "3")), Some("a")), Ok(100));
         let refused = |text: &str| Err(text.to_owned());
         let text = "missing request for cpu in container w of Pod p";
         assert_eq!(of(&[a.clone(), without], &[], None, None), refused(text));
-        assert_eq!(of(&[a.clone()], &[], None, Some("x")), refused("container x not found in Pod p"));
+        assert_eq!(of(std::slice::from_ref(&a), &[], None, Some("x")), refused("container x not found in Pod p"));
         let text = "missing pod-level request for cpu in Pod p";
         assert_eq!(of(&[a], &[], Some(("memory", "1Gi")), None), refused(text));
     }
