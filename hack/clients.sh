@@ -11,6 +11,8 @@ set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 SUITES=$ROOT/tests/clients
+# The toolchain is that of the directory.
+cd "$ROOT"
 export PATH="$HOME/.cargo/bin:$PATH"
 MADE=${CARGO_TARGET_DIR:-$ROOT/target}/clients
 UNAVAILABLE=75
@@ -52,7 +54,7 @@ run_node() { cp "$SUITES/node/suite.mjs" "$MADE/node" && exec node "$MADE/node/s
 run_rust() { exec "$MADE/rust/debug/clients-rust"; }
 
 # One at a time: who comes second finds it made.
-locked() { mkdir -p "$MADE" && flock "$MADE/$1.lock" "${BASH_SOURCE[0]}" "make-$1"; }
+locked() { mkdir -p "$MADE" && flock "$MADE/$1.lock" "$ROOT/hack/clients.sh" "make-$1"; }
 
 case "${1:-} ${2:-}" in
   "make-python " | "make-node " | "make-rust ") "install_${1#make-}" ;;
@@ -62,5 +64,5 @@ case "${1:-} ${2:-}" in
     for client in "$@"; do locked "$client"; done
     ;;
   "run python" | "run node" | "run rust") locked "$2" && "run_$2" ;;
-  *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"; exit 2 ;;
+  *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' hack/clients.sh; exit 2 ;;
 esac
