@@ -24,7 +24,7 @@ const ROWS: &[Row] = &[
         r#"{"spec":{"updateStrategy":{"rollingUpdate":{"maxUnavailable":2}}}}"#,
     ),
     (
-        "autoscaling/horizontalpodautoscalers",
+        "autoscaling/v2/horizontalpodautoscalers",
         &[gates::SCALING_TOLERANCE],
         "tolerance",
         r#"{"spec":{"behavior":{"scaleUp":{"tolerance":"1"},"scaleDown":{"tolerance":"2"}}}}"#,
