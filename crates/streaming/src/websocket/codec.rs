@@ -33,19 +33,22 @@ impl Encoding {
         }
     }
 
-    /// The channel and data of a message. `Ok(None)` is a message to drop: empty, or without a channel digit.
+    /// The channel and data of a message, whether it calls itself text or binary, as upstream's library has it. `Ok(None)` is
+    /// a message to drop: empty, or without a channel digit.
     pub(super) fn decode(self, message: &Message) -> Result<Option<(u8, Bytes)>, &'static str> {
-        match (self, message) {
-            (Self::Binary, Message::Binary(bytes)) => Ok(bytes.first().map(|channel| (*channel, bytes.slice(1..)))),
-            (Self::Base64, Message::Text(text)) => {
-                let Some((digit, rest)) = text.as_bytes().split_first() else { return Ok(None) };
-                if !digit.is_ascii_digit() {
-                    return Ok(None);
-                }
+        let bytes = match message {
+            Message::Binary(bytes) => bytes.clone(),
+            Message::Text(text) => Bytes::from(text.clone()),
+            _ => return Err("unexpected message type"),
+        };
+        let Some((channel, rest)) = bytes.split_first() else { return Ok(None) };
+        match self {
+            Self::Binary => Ok(Some((*channel, bytes.slice(1..)))),
+            Self::Base64 if !channel.is_ascii_digit() => Ok(None),
+            Self::Base64 => {
                 let data = STANDARD.decode(rest).map_err(|_| "invalid base64 in a channel message")?;
-                Ok(Some((digit - b'0', data.into())))
+                Ok(Some((channel - b'0', data.into())))
             }
-            _ => Err("unexpected message type"),
         }
     }
 }
@@ -72,6 +75,14 @@ mod tests {
         assert_eq!(Encoding::Base64.decode(&Message::text("")), Ok(None));
         assert_eq!(Encoding::Base64.decode(&Message::text("xaGk=")), Ok(None));
         assert!(Encoding::Base64.decode(&Message::text("0***")).is_err());
-        assert!(Encoding::Binary.decode(&Message::text("0")).is_err());
+        assert!(Encoding::Binary.decode(&Message::Ping(Bytes::new())).is_err());
+    }
+
+    /// Python's client sends what it is given as text in text messages, whatever the subprotocol.
+    #[test]
+    fn text_and_binary_messages_say_the_same() {
+        let data = |data: &'static str| Ok(Some((0, Bytes::from(data))));
+        assert_eq!(Encoding::Binary.decode(&Message::text("\0hi")), data("hi"));
+        assert_eq!(Encoding::Base64.decode(&Message::binary("0aGk=")), data("hi"));
     }
 }
