@@ -215,8 +215,9 @@ impl<O: Replicated> Replicator<O> {
                     self.written.note(set.meta(), PODS, &made.metadata.resource_version);
                     self.expectations.creation_answered(owner, &made.metadata.resource_version);
                 }
-                // Nothing can be made in there any more, and nothing needs to be.
-                Err(error) if error.is_namespace_terminating() => {}
+                // Nothing can be made in there any more, and nothing needs to be; nor is anything to be waited for, which would
+                // last as long as an expectation where the namespace takes longer to go.
+                Err(error) if error.is_namespace_terminating() => self.expectations.creation_failed(owner),
                 Err(error) => {
                     self.expectations.creation_failed(owner);
                     return Err(error);
