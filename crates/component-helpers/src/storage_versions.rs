@@ -28,7 +28,7 @@ pub fn agreed(status: &StorageVersionStatus) -> Option<&str> {
 
 /// Sets the common version, and the condition that tells of it. The condition is as new as the version: it has changed
 /// where servers have come to agree on another one, too.
-pub fn settle(object: &mut StorageVersion, now: Time) {
+pub fn set_common_version(object: &mut StorageVersion, now: Time) {
     let former = object.status.common_encoding_version.take();
     let common = agreed(&object.status).map(str::to_owned);
     let (status, reason, message) = match &common {
@@ -66,7 +66,7 @@ mod tests {
             ..ServerStorageVersion::default()
         };
         object.status.storage_versions = stored.iter().map(server).collect();
-        settle(object, Time::from_unix_seconds(now));
+        set_common_version(object, Time::from_unix_seconds(now));
         let [condition] = &object.status.conditions[..] else { panic!("{:?}", object.status.conditions) };
         let told = format!("{} {}: {}", condition.status, condition.reason, condition.message);
         let since = condition.last_transition_time.unix_seconds().unwrap();

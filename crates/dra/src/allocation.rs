@@ -9,7 +9,7 @@ use api_types::resource_v1::{
 };
 use base::Rng;
 
-use crate::allocator::{AllocateError, Place};
+use crate::allocator::{AllocateError, CandidateNode};
 use crate::pools::Offer;
 use crate::requests::{Part, Request, Wanted};
 use crate::search::Choice;
@@ -18,7 +18,7 @@ use crate::search::Choice;
 pub(crate) fn result(
     claim: &Wanted<'_>,
     choices: &[&Choice<'_>],
-    node: Place<'_>,
+    node: CandidateNode<'_>,
     rng: &Rng,
 ) -> Result<AllocationResult, AllocateError> {
     let results = choices.iter().filter_map(|choice| device(claim, choice, rng)).collect();
@@ -99,7 +99,7 @@ fn configuration(claim: &Wanted<'_>, choices: &[&Choice<'_>]) -> Vec<DeviceAlloc
 }
 
 /// The nodes from which all devices can be used; none where that is every node.
-fn selector(choices: &[&Choice<'_>], node: Place<'_>) -> Result<Option<NodeSelector>, AllocateError> {
+fn selector(choices: &[&Choice<'_>], node: CandidateNode<'_>) -> Result<Option<NodeSelector>, AllocateError> {
     let mut merged = NodeSelectorTerm::default();
     for Offer { device, slice } in choices.iter().map(|choice| choice.offer) {
         let by_device = slice.spec.per_device_node_selection == Some(true);

@@ -16,7 +16,7 @@ use crate::selector::Selectors;
 
 /// A node, as selectors see it.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct CandidateNode<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its labels.
@@ -84,7 +84,7 @@ impl Allocator {
     /// When that cannot be told.
     pub fn allocate(
         &self,
-        node: Place<'_>,
+        node: CandidateNode<'_>,
         inventory: &dyn Inventory,
         rng: &Rng,
         is_over: &dyn Fn() -> bool,

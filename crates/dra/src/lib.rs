@@ -19,7 +19,7 @@ pub mod selector;
 mod tests;
 
 pub use allocated::{Allocated, DeviceUse};
-pub use allocator::{AllocateError, Allocator, Inventory, Place};
+pub use allocator::{AllocateError, Allocator, CandidateNode, Inventory};
 pub use features::{
     ADMIN_ACCESS, BINDING_CONDITIONS, CONSUMABLE_CAPACITY, DEVICE_STATUS, DEVICE_TAINTS, Features,
     PARTITIONABLE_DEVICES, PRIORITIZED_LIST,

@@ -7,7 +7,7 @@ use api_types::core_v1::NodeSelector;
 use api_types::resource_v1::{Device, ResourceSlice};
 use component_helpers::node_affinity::selector_matches;
 
-use crate::allocator::Place;
+use crate::allocator::CandidateNode;
 
 /// All slices, by pool and by what they can be of use to.
 pub(crate) struct Slices {
@@ -40,24 +40,29 @@ pub(crate) struct Offer<'a> {
     pub(crate) slice: &'a ResourceSlice,
 }
 
-fn reaches(node_name: Option<&str>, selector: Option<&NodeSelector>, all: Option<bool>, node: Place<'_>) -> bool {
+fn reaches(
+    node_name: Option<&str>,
+    selector: Option<&NodeSelector>,
+    all: Option<bool>,
+    node: CandidateNode<'_>,
+) -> bool {
     let selected = |selector: &NodeSelector| selector_matches(selector, node.labels, node.name);
     node_name == Some(node.name) || all == Some(true) || selector.is_some_and(selected)
 }
 
 impl Offer<'_> {
     /// Where the device says itself which nodes reach it: whether this one does.
-    pub(crate) fn is_reached(&self, node: Place<'_>) -> bool {
+    pub(crate) fn is_reached(&self, node: CandidateNode<'_>) -> bool {
         self.slice.spec.per_device_node_selection != Some(true) || device_reaches(self.device, node)
     }
 }
 
-fn device_reaches(device: &Device, node: Place<'_>) -> bool {
+fn device_reaches(device: &Device, node: CandidateNode<'_>) -> bool {
     reaches(device.node_name.as_deref(), device.node_selector.as_ref(), device.all_nodes, node)
 }
 
 /// Whether a slice may have devices for the node.
-fn has_devices(slice: &ResourceSlice, node: Place<'_>) -> bool {
+fn has_devices(slice: &ResourceSlice, node: CandidateNode<'_>) -> bool {
     let spec = &slice.spec;
     reaches(spec.node_name.as_deref(), spec.node_selector.as_ref(), spec.all_nodes, node)
         || (spec.per_device_node_selection == Some(true)
@@ -65,7 +70,7 @@ fn has_devices(slice: &ResourceSlice, node: Place<'_>) -> bool {
 }
 
 /// Whether a slice matters to the node: it may have devices for it, or counters that they take from.
-fn is_relevant(slice: &ResourceSlice, node: Place<'_>) -> bool {
+fn is_relevant(slice: &ResourceSlice, node: CandidateNode<'_>) -> bool {
     has_devices(slice, node) || !slice.spec.shared_counters.is_empty()
 }
 
@@ -91,7 +96,7 @@ impl Slices {
     }
 
     /// The pools that a node reaches, those whose devices wait for conditions last.
-    pub(crate) fn pools_of(&self, node: Place<'_>) -> Vec<Pool<'_>> {
+    pub(crate) fn pools_of(&self, node: CandidateNode<'_>) -> Vec<Pool<'_>> {
         let own = self.of_node.get(node.name).into_iter().flatten();
         let keys: BTreeSet<_> = own.chain(&self.anywhere).collect();
         let mut pools: Vec<Pool<'_>> = keys.into_iter().filter_map(|key| self.pool(key, node)).collect();
@@ -101,7 +106,7 @@ impl Slices {
     }
 
     /// A pool as a node sees it; none where it has nothing for the node, or nothing that is up to date.
-    fn pool<'a>(&'a self, key: &'a (String, String), node: Place<'_>) -> Option<Pool<'a>> {
+    fn pool<'a>(&'a self, key: &'a (String, String), node: CandidateNode<'_>) -> Option<Pool<'a>> {
         let all = self.pools.get(key)?;
         let relevant = all.iter().filter(|slice| is_relevant(slice, node));
         let generation = relevant.map(|slice| slice.spec.pool.generation).max()?;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use api_machinery::quantity::Quantity;
 
 use crate::allocated::{Allocated, DeviceUse};
-use crate::allocator::{AllocateError, Place};
+use crate::allocator::{AllocateError, CandidateNode};
 use crate::capacity::{Amounts, consumed};
 use crate::constraints::Constraint;
 use crate::counters::Counters;
@@ -49,7 +49,7 @@ const START: DevicePlace = (0, 0);
 /// A search for the claims of a pod on one node.
 pub(crate) struct Search<'s, 'a> {
     features: Features,
-    node: Place<'s>,
+    node: CandidateNode<'s>,
     claims: &'s [Wanted<'a>],
     pools: &'s [Pool<'a>],
     allocated: &'s Allocated,
@@ -68,7 +68,7 @@ pub(crate) struct Search<'s, 'a> {
 impl<'s, 'a: 's> Search<'s, 'a> {
     pub(crate) fn new(
         features: Features,
-        node: Place<'s>,
+        node: CandidateNode<'s>,
         claims: &'s [Wanted<'a>],
         pools: &'s [Pool<'a>],
         allocated: &'s Allocated,

@@ -9,7 +9,7 @@ use api_types::resource_v1::{AllocationResult, DeviceClass, ResourceClaim, Resou
 use base::Rng;
 use serde_json::{Value, json};
 
-use crate::{AllocateError, Allocated, Allocator, Features, Inventory, Place, Selectors};
+use crate::{AllocateError, Allocated, Allocator, CandidateNode, Features, Inventory, Selectors};
 
 const ALL: Features = Features {
     admin_access: true,
@@ -58,7 +58,7 @@ impl World {
         let selectors = Arc::new(Selectors::new(true));
         let allocator = Allocator::new(self.features, claims, &slices, Arc::new(allocated), selectors);
         let labels = BTreeMap::from([("zone".to_owned(), "z".to_owned())]);
-        allocator.allocate(Place { name: "n", labels: &labels }, self, &Rng::seeded(1), &|| false)
+        allocator.allocate(CandidateNode { name: "n", labels: &labels }, self, &Rng::seeded(1), &|| false)
     }
 
     /// The devices as `request:device`, those of each claim together; `-` where there are not enough, or the error.
@@ -485,7 +485,7 @@ fn nobody_waits_for_ever() {
     let claims = vec![read(&claim(json!([request("r", 1, json!({}))])))];
     let allocator = Allocator::new(ALL, claims, &slices, Arc::default(), Arc::new(Selectors::new(true)));
     let labels = BTreeMap::new();
-    let outcome = allocator.allocate(Place { name: "n", labels: &labels }, &world, &Rng::seeded(1), &|| true);
+    let outcome = allocator.allocate(CandidateNode { name: "n", labels: &labels }, &world, &Rng::seeded(1), &|| true);
     assert_eq!(outcome, Err(AllocateError::Timeout));
     let mut world = world;
     world.classes.clear();

@@ -9,7 +9,7 @@ const MAX_LINES: usize = 1_000_000;
 
 /// What one node told.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Told {
+pub(crate) struct Scrape {
     /// Of the node itself.
     pub(crate) node: Option<Point>,
     /// Of each container of each pod.
@@ -45,7 +45,7 @@ fn whole(value: f64) -> Option<i64> {
 }
 
 /// Reads all that matters; lines that are not understood are passed over.
-pub(crate) fn read(text: &str) -> Told {
+pub(crate) fn read(text: &str) -> Scrape {
     let mut node = Partial::default();
     let mut containers = BTreeMap::<(&str, &str, &str), Partial>::new();
     for sample in text.lines().take(MAX_LINES).filter_map(Sample::read) {
@@ -67,7 +67,7 @@ pub(crate) fn read(text: &str) -> Told {
             _ => {}
         }
     }
-    let mut told = Told { node: node.whole(), pods: BTreeMap::new() };
+    let mut told = Scrape { node: node.whole(), pods: BTreeMap::new() };
     for ((namespace, pod, container), partial) in containers {
         if let Some(point) = partial.whole() {
             let pod = PodName::new(namespace, pod);
@@ -147,6 +147,6 @@ broken{container="c" 5
             Point { at_ns: at_ns + 500_000_000, cpu_ns: 2_250_000_000, memory_bytes: 2048, started_ns: at_ns };
         let pod = BTreeMap::from([("c".to_owned(), container)]);
         assert_eq!(told.pods, BTreeMap::from([(PodName::new("ns", "p"), pod)]));
-        assert_eq!(read(""), Told::default());
+        assert_eq!(read(""), Scrape::default());
     }
 }

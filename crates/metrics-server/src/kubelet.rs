@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::addresses::{Addressing, NoAddress};
-use crate::exposition::{self, Told};
+use crate::exposition::{self, Scrape};
 use crate::metrics::Monitor;
 use crate::usage::Usages;
 
@@ -83,14 +83,14 @@ impl Kubelets {
         Ok(client)
     }
 
-    async fn ask(&self, node: &Node) -> Result<Told, AskError> {
+    async fn ask(&self, node: &Node) -> Result<Scrape, AskError> {
         let request = Request::get(PATH).accept("text/plain").timeout(self.timeout);
         let answer = self.client(node)?.send(request).await?;
         let text = std::str::from_utf8(&answer.body).map_err(|_| AskError::NotText)?;
         Ok(exposition::read(text))
     }
 
-    async fn ask_and_count(&self, node: &Node) -> Option<(String, Told)> {
+    async fn ask_and_count(&self, node: &Node) -> Option<(String, Scrape)> {
         let (name, started) = (&node.metadata.name, self.cx.clock.monotonic());
         let outcome = self.ask(node).await;
         let took = self.cx.clock.monotonic().saturating_duration_since(started);

@@ -13,7 +13,7 @@ use http_body_util::BodyExt as _;
 use serde_json::Value;
 
 use crate::endpoint::Api;
-use crate::exposition::Told;
+use crate::exposition::Scrape;
 use crate::query::Asked;
 use crate::usage::{PodName, Point, Usages};
 
@@ -53,7 +53,7 @@ async fn api() -> Api {
         let containers =
             || BTreeMap::from([("c".to_owned(), point(at, cpu_ms)), ("s".to_owned(), point(at, cpu_ms / 2))]);
         let pods = [("a", "web"), ("b", "web")].map(|(namespace, name)| (PodName::new(namespace, name), containers()));
-        let told = Told { node: Some(point(at, cpu_ms * 2)), pods: pods.into() };
+        let told = Scrape { node: Some(point(at, cpu_ms * 2)), pods: pods.into() };
         usages.take(vec![("n".to_owned(), told)], Duration::from_secs(60));
     }
     Api { nodes, pods, usages, clock: Arc::clone(client.clock()) }

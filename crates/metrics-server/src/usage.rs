@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use parking_lot::RwLock;
 
-use crate::exposition::Told;
+use crate::exposition::Scrape;
 
 /// A container that is younger than this is not told of by its start alone.
 const YOUNGEST_NS: i64 = 10_000_000_000;
@@ -101,7 +101,7 @@ pub(crate) struct Usages {
 
 impl Usages {
     /// Takes in what all nodes told in one round. What nobody told of any more is forgotten.
-    pub(crate) fn take(&self, round: Vec<(String, Told)>, resolution: Duration) {
+    pub(crate) fn take(&self, round: Vec<(String, Scrape)>, resolution: Duration) {
         let resolution = i64::try_from(resolution.as_nanos()).unwrap_or(i64::MAX);
         let mut next = Known::default();
         let known = self.known.read();
@@ -162,7 +162,7 @@ mod tests {
 
     fn round(usages: &Usages, point: Point) {
         let pods = BTreeMap::from([(PodName::new("ns", "p"), BTreeMap::from([("c".to_owned(), point)]))]);
-        usages.take(vec![("n".to_owned(), Told { node: Some(point), pods })], RESOLUTION);
+        usages.take(vec![("n".to_owned(), Scrape { node: Some(point), pods })], RESOLUTION);
     }
 
     /// The usage of the one container in thousandths of a processor, over a window in seconds.

@@ -2,7 +2,7 @@
 //! cluster before it rewrites what is stored (KEP-2339, gate `StorageVersionAPI`). Until that is written, requests that
 //! would write such objects are turned away (`chain`): what is stored must not be of a version that nobody has heard of.
 
-mod told;
+mod stored;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,14 +15,14 @@ use api_types::coordination_v1::Lease;
 use async_trait::async_trait;
 use client::ClientError;
 use component_helpers::api_server_leases;
-use component_helpers::storage_versions::{object_name, settle};
+use component_helpers::storage_versions::{object_name, set_common_version};
 use parking_lot::Mutex;
 use registry::Registry;
 
 use crate::cx::ApiCx;
 use crate::hooks::{HookError, PostStartHook};
 use crate::server_id::server_id;
-use told::Told;
+use stored::StoredResources;
 
 /// How often this server's words are written again, should somebody have lost them.
 const PERIOD: Duration = Duration::from_secs(600);
@@ -45,7 +45,7 @@ pub(crate) struct StorageVersions {
 }
 
 struct Entry {
-    told: Told,
+    told: StoredResources,
     state: Mutex<State>,
 }
 
@@ -75,7 +75,10 @@ impl StorageVersions {
     /// Of the resources that a server has now; nothing of it has been written yet.
     pub(crate) fn of(registry: &Registry) -> Arc<Self> {
         let entry = |told| Entry { told, state: Mutex::new(State::Pending(None)) };
-        Arc::new(Self { entries: told::of(registry).into_iter().map(entry).collect(), is_done: AtomicBool::new(false) })
+        Arc::new(Self {
+            entries: stored::of(registry).into_iter().map(entry).collect(),
+            is_done: AtomicBool::new(false),
+        })
     }
 
     /// Whether writes of a resource have to wait, and what for.
@@ -137,7 +140,7 @@ async fn write_once(cx: &ApiCx, name: &str, own: &ServerStorageVersion) -> Resul
     };
     let mut next = stored.clone();
     record(&mut next, own);
-    settle(&mut next, cx.clock().wall().into());
+    set_common_version(&mut next, cx.clock().wall().into());
     if next == stored { Ok(()) } else { api.update_status(&next).await.map(drop) }
 }
 

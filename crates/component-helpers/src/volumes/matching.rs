@@ -15,7 +15,7 @@ use crate::node_affinity::selector_matches;
 
 /// Where a volume is wanted, which is also who asks.
 #[derive(Debug, Clone, Copy)]
-pub enum Place<'a> {
+pub enum NodeScope<'a> {
     /// Anywhere, at once: the binder's question. It has chosen among volumes with the right access modes before.
     Anywhere,
     /// Nowhere yet, as no pod that uses the claim is placed: only a volume that names the claim will do.
@@ -32,7 +32,7 @@ pub enum Place<'a> {
 pub fn best_match<'a, V: Borrow<PersistentVolume> + 'a>(
     claim: &PersistentVolumeClaim,
     volumes: impl IntoIterator<Item = &'a V>,
-    place: Place<'_>,
+    place: NodeScope<'_>,
     is_taken: impl Fn(&str) -> bool,
 ) -> Result<Option<&'a V>, SelectorError> {
     let selector = claim.spec.selector.as_ref().map(Selector::from_label_selector).transpose()?;
@@ -62,12 +62,12 @@ fn is_free_for(
     volume: &PersistentVolume,
     claim: &PersistentVolumeClaim,
     selector: Option<&Selector>,
-    place: Place<'_>,
+    place: NodeScope<'_>,
 ) -> bool {
     let modes_are_right = match place {
-        Place::Undecided => return false,
-        Place::Anywhere => true,
-        Place::OnNode(_) => offers_access_modes(volume, claim),
+        NodeScope::Undecided => return false,
+        NodeScope::Anywhere => true,
+        NodeScope::OnNode(_) => offers_access_modes(volume, claim),
     };
     modes_are_right
         && volume.status.phase == persistent_volume_phase::AVAILABLE
@@ -76,10 +76,10 @@ fn is_free_for(
         && reaches(volume, place)
 }
 
-fn reaches(volume: &PersistentVolume, place: Place<'_>) -> bool {
+fn reaches(volume: &PersistentVolume, place: NodeScope<'_>) -> bool {
     match place {
-        Place::OnNode(labels) => is_accessible_from(volume, labels),
-        Place::Anywhere | Place::Undecided => true,
+        NodeScope::OnNode(labels) => is_accessible_from(volume, labels),
+        NodeScope::Anywhere | NodeScope::Undecided => true,
     }
 }
 

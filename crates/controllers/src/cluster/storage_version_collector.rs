@@ -11,7 +11,7 @@ use api_types::coordination_v1::Lease;
 use client::{Change, ClientError, ObjectKey, Scope};
 use component_base::Feature;
 use component_helpers::api_server_leases;
-use component_helpers::storage_versions::settle;
+use component_helpers::storage_versions::set_common_version;
 use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileError};
 
 /// Servers tell which versions they store.
@@ -68,7 +68,7 @@ fn plan(object: &StorageVersion, gone: &BTreeSet<String>, now: Time) -> Plan {
     if all.is_empty() {
         return Plan::Delete;
     }
-    settle(&mut next, now);
+    set_common_version(&mut next, now);
     Plan::Write(Box::new(next))
 }
 
@@ -154,7 +154,7 @@ mod tests {
             ..ServerStorageVersion::default()
         };
         object.status.storage_versions = servers.iter().map(server).collect();
-        settle(&mut object, at(1));
+        set_common_version(&mut object, at(1));
         object
     }
 

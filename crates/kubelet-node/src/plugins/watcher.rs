@@ -39,7 +39,7 @@ pub struct PluginWatcher {
 }
 
 /// What came of a step.
-enum Outcome {
+enum StepOutcome {
     Registered(PathBuf, Identity, Option<PluginInfo>),
     Unregistered(PathBuf),
 }
@@ -55,7 +55,7 @@ impl PluginWatcher {
     pub async fn run(self) {
         let mut sockets = Sockets::default();
         let mut shown = BTreeSet::new();
-        let mut running: FuturesUnordered<BoxFuture<'static, Outcome>> = FuturesUnordered::new();
+        let mut running: FuturesUnordered<BoxFuture<'static, StepOutcome>> = FuturesUnordered::new();
         let (mut changes, mut present): (Changes, Present) = (None, Present::new());
         loop {
             // What cannot be read is not gone.
@@ -77,10 +77,10 @@ impl PluginWatcher {
             };
             tokio::select! {
                 Some(outcome) = running.next() => match outcome {
-                    Outcome::Registered(path, identity, plugin) => {
+                    StepOutcome::Registered(path, identity, plugin) => {
                         sockets.registered(&path, identity, plugin, self.clock.monotonic());
                     }
-                    Outcome::Unregistered(path) => sockets.unregistered(&path),
+                    StepOutcome::Unregistered(path) => sockets.unregistered(&path),
                 },
                 () = changed => {}
                 () = tokio::time::sleep(pause) => {}
@@ -108,7 +108,7 @@ impl PluginWatcher {
         sockets
     }
 
-    fn take(&self, step: Step, sockets: &mut Sockets) -> BoxFuture<'static, Outcome> {
+    fn take(&self, step: Step, sockets: &mut Sockets) -> BoxFuture<'static, StepOutcome> {
         let handlers = self.handlers.clone();
         match step {
             Step::Register(path, identity) => {
@@ -124,7 +124,7 @@ impl PluginWatcher {
                         ),
                         Err(error) => tracing::error!(path = %path.display(), %error, "Registering a plugin failed"),
                     }
-                    Outcome::Registered(path, identity, registered.ok())
+                    StepOutcome::Registered(path, identity, registered.ok())
                 })
             }
             Step::Unregister(path) => {
@@ -134,7 +134,7 @@ impl PluginWatcher {
                         tracing::info!(kind = plugin.r#type, name = plugin.name, "Unregistering a plugin");
                         handshake::unregister(plugin, &handlers).await;
                     }
-                    Outcome::Unregistered(path)
+                    StepOutcome::Unregistered(path)
                 })
             }
         }

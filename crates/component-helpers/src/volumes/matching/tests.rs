@@ -48,7 +48,7 @@ fn claim() -> PersistentVolumeClaim {
     claim
 }
 
-fn best<'a>(claim: &PersistentVolumeClaim, volumes: &'a [PersistentVolume], place: Place<'_>) -> Option<&'a str> {
+fn best<'a>(claim: &PersistentVolumeClaim, volumes: &'a [PersistentVolume], place: NodeScope<'_>) -> Option<&'a str> {
     best_match(claim, volumes, place, |_| false).unwrap().map(|volume| volume.metadata.name.as_str())
 }
 
@@ -96,7 +96,7 @@ fn the_smallest_that_has_everything_is_taken() {
             Some("ten"),
         ),
     ] {
-        assert_eq!(best(&claim(), &volumes, Place::Anywhere), expected, "{name}");
+        assert_eq!(best(&claim(), &volumes, NodeScope::Anywhere), expected, "{name}");
     }
 }
 
@@ -109,21 +109,21 @@ fn a_selector_chooses_by_labels() {
     let mut claim = claim();
     let mut selector = LabelSelector::default();
     claim.spec.selector = Some(selector.clone());
-    assert_eq!(best(&claim, &volumes, Place::Anywhere), Some("plain"), "an empty one takes any");
+    assert_eq!(best(&claim, &volumes, NodeScope::Anywhere), Some("plain"), "an empty one takes any");
     selector.match_labels.insert("tier".into(), "db".into());
     claim.spec.selector = Some(selector.clone());
-    assert_eq!(best(&claim, &volumes, Place::Anywhere), Some("tagged"));
+    assert_eq!(best(&claim, &volumes, NodeScope::Anywhere), Some("tagged"));
     selector.match_labels.insert("tier".into(), "not a value".into());
     claim.spec.selector = Some(selector);
-    assert!(best_match(&claim, &volumes, Place::Anywhere, |_| false).is_err());
+    assert!(best_match(&claim, &volumes, NodeScope::Anywhere, |_| false).is_err());
 }
 
 #[test]
 fn while_undecided_only_a_volume_that_names_the_claim_will_do() {
     let mut volumes = vec![free("ten", "10Gi")];
-    assert_eq!(best(&claim(), &volumes, Place::Undecided), None);
+    assert_eq!(best(&claim(), &volumes, NodeScope::Undecided), None);
     volumes.push(reserved("ours", "data", ""));
-    assert_eq!(best(&claim(), &volumes, Place::Undecided), Some("ours"));
+    assert_eq!(best(&claim(), &volumes, NodeScope::Undecided), Some("ours"));
 }
 
 #[test]
@@ -133,14 +133,14 @@ fn on_a_node_the_volume_must_be_reached_from_it() {
     let zonal = volume("zonal", "6Gi", IN_ZONE_A);
     let many = volume("many", "5Gi", r#"{"accessModes": ["ReadOnlyMany"]}"#);
     let volumes = [many, zonal.clone(), free("ten", "10Gi")];
-    assert_eq!(best(&claim(), &volumes, Place::OnNode(&in_a)), Some("zonal"));
-    assert_eq!(best(&claim(), &volumes, Place::OnNode(&in_b)), Some("ten"), "modes and zone are checked");
-    let taken = best_match(&claim(), &volumes, Place::OnNode(&in_a), |name| name == "zonal").unwrap();
+    assert_eq!(best(&claim(), &volumes, NodeScope::OnNode(&in_a)), Some("zonal"));
+    assert_eq!(best(&claim(), &volumes, NodeScope::OnNode(&in_b)), Some("ten"), "modes and zone are checked");
+    let taken = best_match(&claim(), &volumes, NodeScope::OnNode(&in_a), |name| name == "zonal").unwrap();
     assert_eq!(taken.map(|volume| volume.metadata.name.as_str()), Some("ten"));
     let ours = changed(zonal, |volume| volume.spec.claim_ref = reserved("x", "data", "").spec.claim_ref);
     let volumes = [ours, free("ten", "10Gi")];
-    assert_eq!(best(&claim(), &volumes, Place::OnNode(&in_b)), None, "what waits for the claim is elsewhere");
-    assert_eq!(best(&claim(), &volumes, Place::OnNode(&in_a)), Some("zonal"));
+    assert_eq!(best(&claim(), &volumes, NodeScope::OnNode(&in_b)), None, "what waits for the claim is elsewhere");
+    assert_eq!(best(&claim(), &volumes, NodeScope::OnNode(&in_a)), Some("zonal"));
 }
 
 #[test]

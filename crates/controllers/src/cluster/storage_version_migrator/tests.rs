@@ -10,7 +10,7 @@ use client::fake::FakeServer;
 use component_base::Gates;
 use controller::{ControllerSet, Environment, Selection};
 
-use super::turns::{Told, due, intent};
+use super::turns::{Turn, due, intent};
 use super::*;
 use crate::workloads::fixtures::{WithDiscovery, at, meta, stored};
 
@@ -87,17 +87,17 @@ fn a_definition_stores_one_version_once_all_has_been_written() {
         let version = CustomResourceDefinitionVersion { name: name.into(), storage, ..Default::default() };
         definition.spec.versions.push(version);
     }
-    let condition = |definition: &CustomResourceDefinition, told: &Told<'_>| {
+    let condition = |definition: &CustomResourceDefinition, told: &Turn<'_>| {
         let status = intent(definition, told, at(9))["status"].clone();
         let own = &status["conditions"][0];
         let said = ["status", "reason", "message"].map(|name| own[name].as_str().unwrap().to_owned());
         (said.join(" "), status["storedVersions"].clone(), own["observedGeneration"].as_i64())
     };
-    let begun = condition(&definition, &Told::Begin("m"));
+    let begun = condition(&definition, &Turn::Begin("m"));
     let both = serde_json::json!(["v1", "v2"]);
     assert_eq!(begun, ("True MigrationRunning Migration m is running".to_owned(), both.clone(), Some(3)));
 
-    let recorded = intent(&definition, &Told::Begin("m"), at(5));
+    let recorded = intent(&definition, &Turn::Begin("m"), at(5));
     definition.status.conditions = vec![api_types::apiextensions_v1::CustomResourceDefinitionCondition {
         type_: "StorageMigrating".into(),
         status: "True".into(),
@@ -105,15 +105,15 @@ fn a_definition_stores_one_version_once_all_has_been_written() {
         last_transition_time: at(5),
         ..Default::default()
     }];
-    let (said, versions, _) = condition(&definition, &Told::End { succeeded: true });
+    let (said, versions, _) = condition(&definition, &Turn::End { succeeded: true });
     let updated = "The migration has succeeded and the stored versions have been updated";
     assert_eq!((said, versions), (format!("False MigrationSucceeded {updated}"), serde_json::json!(["v2"])));
     // What lies there as before would be lost.
-    let (said, versions, _) = condition(&definition, &Told::End { succeeded: false });
+    let (said, versions, _) = condition(&definition, &Turn::End { succeeded: false });
     assert_eq!((said.as_str(), versions), ("False MigrationFailed The migration has failed", both.clone()));
 
     definition.metadata.generation = 4;
-    let (said, versions, _) = condition(&definition, &Told::End { succeeded: true });
+    let (said, versions, _) = condition(&definition, &Turn::End { succeeded: true });
     assert!(said.ends_with("have not been updated due to a generation mismatch"), "{said}");
     assert_eq!(versions, both);
 }

@@ -50,11 +50,11 @@ impl Controller for Turns {
         migrations.retain(|own| place(own) == key.name);
         let Due { ended, next } = due(migrations);
         for migration in ended {
-            tell(cx, key, &Told::End { succeeded: is_true(&migration.status.conditions, SUCCEEDED) }).await?;
+            tell(cx, key, &Turn::End { succeeded: is_true(&migration.status.conditions, SUCCEEDED) }).await?;
             say(cx, &migration, (RUNNING, "False"), IS_COMPLETED).await?;
         }
         if let Some(migration) = next {
-            tell(cx, key, &Told::Begin(&migration.metadata.name)).await?;
+            tell(cx, key, &Turn::Begin(&migration.metadata.name)).await?;
             say(cx, &migration, (RUNNING, "True"), IS_RUNNING).await?;
         }
         Ok(Next::Done)
@@ -62,7 +62,7 @@ impl Controller for Turns {
 }
 
 /// What a definition is told of a migration.
-pub(super) enum Told<'a> {
+pub(super) enum Turn<'a> {
     /// The one of this name has its turn.
     Begin(&'a str),
     End {
@@ -71,7 +71,7 @@ pub(super) enum Told<'a> {
 }
 
 /// Tells the definition of a custom resource; other resources have none.
-async fn tell(cx: &Cx, key: &ObjectKey, told: &Told<'_>) -> Result<(), ClientError> {
+async fn tell(cx: &Cx, key: &ObjectKey, told: &Turn<'_>) -> Result<(), ClientError> {
     let api = cx.client.all::<CustomResourceDefinition>();
     let options =
         PatchOptions { field_manager: FIELD_MANAGER.to_owned(), force: Some(true), ..PatchOptions::default() };
@@ -85,13 +85,13 @@ async fn tell(cx: &Cx, key: &ObjectKey, told: &Told<'_>) -> Result<(), ClientErr
 
 /// What is told, as an intent to apply. The list of stored versions goes with it whether it changes or not: whoever applies
 /// without it what it has applied before takes it away.
-pub(super) fn intent(definition: &CustomResourceDefinition, told: &Told<'_>, now: Time) -> Value {
+pub(super) fn intent(definition: &CustomResourceDefinition, told: &Turn<'_>, now: Time) -> Value {
     let (meta, status) = (&definition.metadata, &definition.status);
     let former = status.conditions.iter().find(|own| own.type_ == STORAGE_MIGRATING);
     let changed_since = former.is_none_or(|former| former.observed_generation != meta.generation);
     let (said, reason, message) = match told {
-        Told::Begin(name) => ("True", "MigrationRunning", format!("Migration {name} is running")),
-        Told::End { succeeded } => {
+        Turn::Begin(name) => ("True", "MigrationRunning", format!("Migration {name} is running")),
+        Turn::End { succeeded } => {
             let (reason, message) = match (succeeded, changed_since) {
                 (true, false) => {
                     ("MigrationSucceeded", "The migration has succeeded and the stored versions have been updated")
@@ -107,7 +107,7 @@ pub(super) fn intent(definition: &CustomResourceDefinition, told: &Told<'_>, now
         }
     };
     let stored = definition.spec.versions.iter().find(|version| version.storage).map(|version| version.name.clone());
-    let is_migrated = matches!(told, Told::End { succeeded: true }) && !changed_since;
+    let is_migrated = matches!(told, Turn::End { succeeded: true }) && !changed_since;
     let stored_versions = match stored.filter(|_| is_migrated) {
         Some(stored) => vec![stored],
         None => status.stored_versions.clone(),

@@ -12,10 +12,10 @@ use component_helpers::pod_state;
 use controller::{Cx, NODE_NAME, Next, ReconcileError};
 use tokio::time::Instant;
 
-use super::plan::{ATTACHER_TIMEOUT, Condition, Detach, Force, Outcome, Work, plan_detach, progress};
+use super::plan::{ATTACHER_TIMEOUT, Condition, Detach, Force, Progress, Work, plan_detach, progress};
 use super::state::{Elsewhere, Entry, State};
 use super::target::Target;
-use super::{AttachDetach, told};
+use super::{AttachDetach, notices};
 use crate::volumes::notice::Notice;
 
 /// A volume that pods on a node want there.
@@ -145,12 +145,12 @@ impl AttachDetach {
             let outcome = progress(entry.work, &entry.target, attachment.as_deref(), now)?;
             Some((name.clone(), outcome))
         };
-        let outcomes: Vec<(String, Outcome)> = state.on(node).filter_map(running).collect();
+        let outcomes: Vec<(String, Progress)> = state.on(node).filter_map(running).collect();
         for (name, outcome) in outcomes {
             match outcome {
-                Outcome::Pending(deadline) => steps.look_again(deadline),
+                Progress::Pending(deadline) => steps.look_again(deadline),
                 outcome => {
-                    self.settle(state, node, &name, outcome, now, steps);
+                    self.record(state, node, &name, outcome, now, steps);
                     self.wake(state, &name);
                 }
             }
@@ -158,31 +158,31 @@ impl AttachDetach {
     }
 
     /// Takes down that what was begun with a volume has ended.
-    fn settle(&self, state: &mut State, node: &str, name: &str, outcome: Outcome, now: Instant, steps: &mut Steps) {
+    fn record(&self, state: &mut State, node: &str, name: &str, outcome: Progress, now: Instant, steps: &mut Steps) {
         let Some(entry) = state.entry(node, name) else { return };
         let (began, operation) = match entry.work {
             Work::Detaching { began } => (began, "volume_detach"),
             Work::Attaching { began } => (began, "volume_attach"),
             Work::Idle => return,
         };
-        let is_good = !matches!(outcome, Outcome::Failed(_));
+        let is_good = !matches!(outcome, Progress::Failed(_));
         self.metrics.ended(&entry.target, operation, is_good, now.saturating_duration_since(began));
         let was_attaching = matches!(entry.work, Work::Attaching { .. });
         match outcome {
-            Outcome::Attached => {
+            Progress::Attached => {
                 *entry = Entry::attached(entry.target.clone());
-                steps.notices.push((name.to_owned(), told::attached(entry.target.shown())));
+                steps.notices.push((name.to_owned(), notices::attached(entry.target.shown())));
             }
-            Outcome::Failed(error) => {
+            Progress::Failed(error) => {
                 tracing::warn!(node, volume = name, operation, %error, "An operation on a volume failed");
                 if was_attaching {
-                    steps.notices.push((name.to_owned(), told::failed(entry.target.shown(), &error)));
+                    steps.notices.push((name.to_owned(), notices::failed(entry.target.shown(), &error)));
                 }
                 let (back_off, since) = (entry.back_off.after_failure(now), entry.unwanted_since);
                 *entry = Entry { back_off, unwanted_since: since, ..Entry::uncertain(entry.target.clone()) };
             }
-            Outcome::Detached => state.remove(node, name),
-            Outcome::Pending(_) => {}
+            Progress::Detached => state.remove(node, name),
+            Progress::Pending(_) => {}
         }
     }
 
@@ -234,7 +234,7 @@ impl AttachDetach {
             let users = nodes.iter().filter_map(|node| self.wanted_on(node).remove(volume));
             let users: Vec<Arc<Pod>> = users.flat_map(|wanted| wanted.pods).collect();
             let shown = wanted.get(volume).map(|wanted| wanted.target.shown()).unwrap_or_default();
-            pods(volume).iter().for_each(|pod| told::multi_attach(shown, pod, &users).tell(cx, &**pod));
+            pods(volume).iter().for_each(|pod| notices::multi_attach(shown, pod, &users).tell(cx, &**pod));
         }
     }
 
@@ -321,7 +321,7 @@ impl AttachDetach {
         let (now, name, mut own) = (cx.clock.monotonic(), target.name(), Steps::default());
         {
             let mut state = self.state.lock();
-            self.settle(&mut state, node, &name, Outcome::Failed(error.to_owned()), now, &mut own);
+            self.record(&mut state, node, &name, Progress::Failed(error.to_owned()), now, &mut own);
             let until = state.entry(node, &name).and_then(|entry| entry.back_off.until(now));
             until.into_iter().for_each(|until| steps.look_again(until));
             self.wake(&state, &name);

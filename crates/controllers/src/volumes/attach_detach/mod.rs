@@ -9,12 +9,12 @@
 
 mod act;
 mod metrics;
+mod notices;
 mod plan;
 mod state;
 mod target;
 #[cfg(test)]
 mod tests;
-mod told;
 mod wake;
 
 use std::sync::Arc;

@@ -54,7 +54,7 @@ impl BackOff {
 
 /// What became of what was being done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum Progress {
     /// It is not known before then, or before something changes.
     Pending(Instant),
     /// It is attached.
@@ -71,7 +71,7 @@ pub(super) fn progress(
     target: &Target,
     attachment: Option<&VolumeAttachment>,
     now: Instant,
-) -> Option<Outcome> {
+) -> Option<Progress> {
     let (began, outcome) = match work {
         Work::Idle => return None,
         Work::Attaching { began } => (began, attach_progress(attachment)),
@@ -79,36 +79,36 @@ pub(super) fn progress(
     };
     let deadline = began + ATTACHER_TIMEOUT;
     Some(outcome.unwrap_or_else(|| match work {
-        _ if now < deadline => Outcome::Pending(deadline),
+        _ if now < deadline => Progress::Pending(deadline),
         Work::Detaching { .. } => {
             let text = format!(
                 "timed out waiting for external-attacher of unknown CSI driver to detach volume {}",
                 target.handle
             );
-            Outcome::Failed(text)
+            Progress::Failed(text)
         }
-        _ => Outcome::Failed(format!(
+        _ => Progress::Failed(format!(
             "timed out waiting for external-attacher of {} CSI driver to attach volume {}",
             target.driver, target.handle
         )),
     }))
 }
 
-fn attach_progress(attachment: Option<&VolumeAttachment>) -> Option<Outcome> {
+fn attach_progress(attachment: Option<&VolumeAttachment>) -> Option<Progress> {
     // One that was just made is not in the cache yet.
     let attachment = attachment?;
     if attachment.metadata.deletion_timestamp.is_some() {
-        return Some(Outcome::Failed("volume attachment is being deleted".to_owned()));
+        return Some(Progress::Failed("volume attachment is being deleted".to_owned()));
     }
     if attachment.status.attached {
-        return Some(Outcome::Attached);
+        return Some(Progress::Attached);
     }
-    attachment.status.attach_error.as_ref().map(|error| Outcome::Failed(error.message.clone()))
+    attachment.status.attach_error.as_ref().map(|error| Progress::Failed(error.message.clone()))
 }
 
-fn detach_progress(attachment: Option<&VolumeAttachment>) -> Option<Outcome> {
-    let Some(attachment) = attachment else { return Some(Outcome::Detached) };
-    attachment.status.detach_error.as_ref().map(|error| Outcome::Failed(error.message.clone()))
+fn detach_progress(attachment: Option<&VolumeAttachment>) -> Option<Progress> {
+    let Some(attachment) = attachment else { return Some(Progress::Detached) };
+    attachment.status.detach_error.as_ref().map(|error| Progress::Failed(error.message.clone()))
 }
 
 /// What counts of a node when a volume is to be taken from it.

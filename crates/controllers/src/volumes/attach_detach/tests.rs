@@ -9,7 +9,7 @@ use api_types::core_v1::{
 };
 use api_types::storage_v1::VolumeError;
 
-use super::plan::{BackOff, Condition, Detach, Force, Outcome, Work, plan_detach, progress};
+use super::plan::{BackOff, Condition, Detach, Force, Progress, Work, plan_detach, progress};
 use super::state::{Elsewhere, Entry};
 use super::target::Target;
 use super::*;
@@ -46,19 +46,19 @@ async fn what_an_attacher_does_is_followed() {
     let refused = || with(|own| own.status.attach_error = error("no"));
     let held = || with(|own| own.status.detach_error = error("busy"));
     let going = || with(|own| (own.status.attached, own.metadata.deletion_timestamp) = (true, Some(at(1))));
-    let failed = |text: &str| Some(Outcome::Failed(text.into()));
+    let failed = |text: &str| Some(Progress::Failed(text.into()));
     let too_late = "timed out waiting for external-attacher of d CSI driver to attach volume h";
     let too_late_to_go = "timed out waiting for external-attacher of unknown CSI driver to detach volume h";
     for (name, work, attachment, now, expected) in [
         ("nothing", Work::Idle, attached(), late, None),
-        ("not seen yet", attaching, None, soon, Some(Outcome::Pending(deadline))),
-        ("made", attaching, Some(made.clone()), soon, Some(Outcome::Pending(deadline))),
-        ("attached", attaching, attached(), late, Some(Outcome::Attached)),
+        ("not seen yet", attaching, None, soon, Some(Progress::Pending(deadline))),
+        ("made", attaching, Some(made.clone()), soon, Some(Progress::Pending(deadline))),
+        ("attached", attaching, attached(), late, Some(Progress::Attached)),
         ("refused", attaching, refused(), soon, failed("no")),
         ("going", attaching, going(), soon, failed("volume attachment is being deleted")),
         ("too late", attaching, Some(made.clone()), late, failed(too_late)),
-        ("still there", detaching, attached(), soon, Some(Outcome::Pending(deadline))),
-        ("gone", detaching, None, late, Some(Outcome::Detached)),
+        ("still there", detaching, attached(), soon, Some(Progress::Pending(deadline))),
+        ("gone", detaching, None, late, Some(Progress::Detached)),
         ("held", detaching, held(), soon, failed("busy")),
         ("too late to go", detaching, Some(made), late, failed(too_late_to_go)),
     ] {
@@ -139,7 +139,7 @@ fn pods_are_told_who_has_their_volume() {
         (&[("a", "ns"), ("x", "y")], "Volume is already used by pod(s) a and 1 pod(s) in different namespaces"),
         (&[("x", "y"), ("z", "y")], "Volume is already used by 2 pod(s) in different namespaces"),
     ] {
-        let notice = told::multi_attach("v", &pod("p", "Pending", None), &users(all));
+        let notice = notices::multi_attach("v", &pod("p", "Pending", None), &users(all));
         assert_eq!(notice.message(), format!("Multi-Attach error for volume \"v\" {text}"));
     }
 }

@@ -8,7 +8,7 @@ use api_types::core_v1::{PersistentVolume, PersistentVolumeClaim};
 use client::ObjectKey;
 use component_helpers::pod_state;
 use component_helpers::volumes::classes;
-use component_helpers::volumes::matching::{Misfit, Place, best_match, misfit, names_claim, offers_access_modes};
+use component_helpers::volumes::matching::{Misfit, NodeScope, best_match, misfit, names_claim, offers_access_modes};
 use component_helpers::volumes::names::{BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE};
 use controller::{Cx, ReconcileError};
 
@@ -206,7 +206,7 @@ impl Binder {
             seen.extend(all.by_index(FREE_BY_CLASS, classes::class_of_claim(claim)));
         }
         let candidates = seen.iter().map(|volume| self.volumes.of(volume));
-        choose(claim, candidates.collect(), if is_delayed { Place::Undecided } else { Place::Anywhere })
+        choose(claim, candidates.collect(), if is_delayed { NodeScope::Undecided } else { NodeScope::Anywhere })
     }
 
     async fn take_class(&self, cx: &Cx, claim: &PersistentVolumeClaim, class: String) -> Result<(), ReconcileError> {
@@ -229,7 +229,7 @@ impl Binder {
 pub(super) fn choose(
     claim: &PersistentVolumeClaim,
     candidates: Vec<Arc<PersistentVolume>>,
-    place: Place<'_>,
+    place: NodeScope<'_>,
 ) -> Result<Option<Arc<PersistentVolume>>, ReconcileError> {
     let mut by_modes: BTreeMap<(usize, Vec<String>), Vec<Arc<PersistentVolume>>> = BTreeMap::new();
     for volume in candidates.into_iter().filter(|volume| offers_access_modes(volume, claim)) {

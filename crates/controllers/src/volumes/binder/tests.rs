@@ -5,7 +5,7 @@ use std::time::Duration;
 use api_machinery::quantity::Quantity;
 use api_machinery::value::{Value, from_value};
 use api_types::core_v1::constants::persistent_volume_phase as phase;
-use component_helpers::volumes::matching::Place;
+use component_helpers::volumes::matching::NodeScope;
 use component_helpers::volumes::names::{
     BETA_STORAGE_PROVISIONER, BIND_COMPLETED, BOUND_BY_CONTROLLER, MIGRATED_TO, PRE_RESIZE_CAPACITY, PROVISIONED_BY,
     SELECTED_NODE, STORAGE_PROVISIONER,
@@ -216,10 +216,10 @@ fn volumes_with_fewer_access_modes_are_tried_first() {
     ];
     let chosen =
         |all: Vec<_>, place| choose(&claim("c", None), all, place).unwrap().map(|one| one.metadata.name.clone());
-    assert_eq!(chosen(all.clone(), Place::Anywhere).as_deref(), Some("once"));
-    assert_eq!(chosen(all.clone(), Place::Undecided).as_deref(), Some("ours"));
-    assert_eq!(chosen(vec![all[0].clone(), all[3].clone()], Place::Anywhere).as_deref(), Some("both-small"));
-    assert_eq!(chosen(vec![all[3].clone()], Place::Anywhere), None);
+    assert_eq!(chosen(all.clone(), NodeScope::Anywhere).as_deref(), Some("once"));
+    assert_eq!(chosen(all.clone(), NodeScope::Undecided).as_deref(), Some("ours"));
+    assert_eq!(chosen(vec![all[0].clone(), all[3].clone()], NodeScope::Anywhere).as_deref(), Some("both-small"));
+    assert_eq!(chosen(vec![all[3].clone()], NodeScope::Anywhere), None);
 }
 
 #[test]

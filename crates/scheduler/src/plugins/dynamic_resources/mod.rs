@@ -18,7 +18,7 @@ use async_trait::async_trait;
 use base::{SharedClock, SharedRng, TaskGroup};
 use component_base::Feature;
 use component_helpers::node_affinity::selector_matches;
-use dra::{AllocateError, Allocator, Features, Inventory, Place, Selectors};
+use dra::{AllocateError, Allocator, CandidateNode, Features, Inventory, Selectors};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -172,7 +172,7 @@ impl DynamicResources {
     fn allocate(&self, allocator: &Allocator, node: NodeView<'_>) -> Result<Vec<AllocationResult>, Status> {
         let deadline = self.timeout.map(|timeout| Instant::now() + timeout);
         let is_over = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        let place = Place { name: &node.info.name, labels: &node.node.metadata.labels };
+        let place = CandidateNode { name: &node.info.name, labels: &node.node.metadata.labels };
         match allocator.allocate(place, &self.classes, &self.rng, &is_over) {
             Ok(Some(results)) => Ok(results),
             Ok(None) => Err(Status::unresolvable(NOT_ENOUGH)),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api_types::core_v1::{Node, PersistentVolume, PersistentVolumeClaim, TopologySelectorTerm};
 use api_types::storage_v1::CSIStorageCapacity;
 use component_helpers::volumes::classes::class_of_claim;
-use component_helpers::volumes::matching::{Place, best_match, is_accessible_from, storage};
+use component_helpers::volumes::matching::{NodeScope, best_match, is_accessible_from, storage};
 use component_helpers::volumes::names::{NO_PROVISIONER, SELECTED_NODE};
 
 use super::VolumeBinding;
@@ -121,7 +121,7 @@ impl VolumeBinding {
     ) -> Result<Option<Arc<PersistentVolume>>, Status> {
         let of_class = claims.volumes.get(class_of_claim(claim)).map(Vec::as_slice).unwrap_or_default();
         let is_taken = |name: &str| found.matched.iter().any(|(volume, _)| volume.metadata.name == name);
-        let place = Place::OnNode(&node.metadata.labels);
+        let place = NodeScope::OnNode(&node.metadata.labels);
         let best = best_match(claim, of_class, place, is_taken).map_err(|error| Status::error(error.to_string()))?;
         Ok(best.cloned())
     }

@@ -11,7 +11,7 @@ use registry::Registry;
 use crate::discovery::order::compare_versions;
 
 /// What is told of the resources that are kept in one place of the store.
-pub(super) struct Told {
+pub(super) struct StoredResources {
     /// They, by group and name: what is told is told of the first.
     pub(super) resources: Vec<GroupResource>,
     encoding: String,
@@ -19,7 +19,7 @@ pub(super) struct Told {
     served: Vec<String>,
 }
 
-impl Told {
+impl StoredResources {
     /// As the word of the server that is called `id`.
     pub(super) fn by(&self, id: &str) -> ServerStorageVersion {
         ServerStorageVersion {
@@ -33,7 +33,7 @@ impl Told {
 
 /// What there is to tell of the resources of a server, by group and name of those that it is told of. Custom resources,
 /// which come later, are not told of, as upstream: their definitions say what they are stored as.
-pub(super) fn of(registry: &Registry) -> Vec<Told> {
+pub(super) fn of(registry: &Registry) -> Vec<StoredResources> {
     let resources = registry.resources();
     let mut places: BTreeMap<&str, Vec<&ResourceInfo<'_>>> = BTreeMap::new();
     for info in resources.iter().map(|resource| resource.info()) {
@@ -41,12 +41,13 @@ pub(super) fn of(registry: &Registry) -> Vec<Told> {
             places.entry(storage.prefix).or_default().push(info);
         }
     }
-    let mut all: Vec<Told> = places.into_iter().filter_map(|(prefix, served)| told(prefix, &served)).collect();
+    let mut all: Vec<StoredResources> =
+        places.into_iter().filter_map(|(prefix, served)| stored_at(prefix, &served)).collect();
     all.sort_by(|one, other| one.resources.cmp(&other.resources));
     all
 }
 
-fn told(prefix: &str, served: &[&ResourceInfo<'_>]) -> Option<Told> {
+fn stored_at(prefix: &str, served: &[&ResourceInfo<'_>]) -> Option<StoredResources> {
     let name = |info: &ResourceInfo<'_>| GroupResource::named(info.group, info.resource);
     let resources: BTreeSet<GroupResource> = served.iter().map(|info| name(info)).collect();
     let group = resources.first()?.group.clone();
@@ -66,7 +67,7 @@ fn told(prefix: &str, served: &[&ResourceInfo<'_>]) -> Option<Told> {
     let encoding = stored.to_string();
     let decodable = distinct(read.into_iter().chain(former).chain(elsewhere).chain([encoding.clone()]));
     let served = versions(served.iter().copied().filter(is_own).collect());
-    Some(Told { resources: resources.into_iter().collect(), encoding, decodable, served })
+    Some(StoredResources { resources: resources.into_iter().collect(), encoding, decodable, served })
 }
 
 /// Each of them once, where it comes first.
