@@ -7,6 +7,7 @@ pub(crate) mod legacy_tokens;
 pub(crate) mod namespace;
 pub(crate) mod pod_group_protection;
 pub(crate) mod policy_status;
+mod published;
 pub(crate) mod resource_quota;
 pub(crate) mod root_ca;
 pub(crate) mod service_account;

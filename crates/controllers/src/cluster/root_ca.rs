@@ -5,9 +5,10 @@ use std::sync::Arc;
 use api_machinery::meta::ObjectMeta;
 use api_types::core_v1::{ConfigMap, Namespace};
 use client::{Change, ClientError, Informer, ObjectKey};
-use component_base::metrics::{Counters, Desc, Histograms, Stability, exponential};
+use component_base::metrics::{Desc, Stability, exponential};
 use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileError};
 
+use super::published::Looks;
 use crate::Settings;
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
@@ -50,16 +51,15 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
         ours.then(|| ObjectKey::cluster(change.key().namespace))
     };
     let maps = build.watch::<ConfigMap>().enqueue_keys(&queue, touched).informer();
-    let (syncs, durations) = (build.metrics().counters(&SYNCS), build.metrics().histograms(&DURATIONS));
-    build.run(&queue, 1, Arc::new(Publisher { maps, bundle, syncs, durations }));
+    let looks = Looks::new(build, &SYNCS, &DURATIONS);
+    build.run(&queue, 1, Arc::new(Publisher { maps, bundle, looks }));
     Ok(())
 }
 
 struct Publisher {
     maps: Informer<ConfigMap>,
     bundle: String,
-    syncs: Counters,
-    durations: Histograms,
+    looks: Looks,
 }
 
 /// What to write.
@@ -92,18 +92,7 @@ fn plan(namespace: &str, present: Option<&ConfigMap>, bundle: &str) -> Plan {
 #[async_trait::async_trait]
 impl Controller for Publisher {
     async fn reconcile(&self, cx: &Cx, key: &ObjectKey) -> Result<Next, ReconcileError> {
-        let started = cx.clock.monotonic();
-        let outcome = self.publish(cx, key).await;
-        let code = match &outcome {
-            Ok(()) => 200,
-            Err(ClientError::Api(error)) => error.code,
-            Err(_) => 500,
-        };
-        let took = cx.clock.monotonic().saturating_duration_since(started);
-        self.syncs.with(&[&code.to_string()]).inc();
-        self.durations.with(&[&code.to_string()]).observe(took.as_secs_f64());
-        outcome?;
-        Ok(Next::Done)
+        self.looks.take(cx, self.publish(cx, key)).await
     }
 }
 

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use api_machinery::meta::{DeleteOptions, ObjectMeta};
 use api_types::certificates_v1beta1::{ClusterTrustBundle, ClusterTrustBundleSpec};
 use client::{ClientError, Informer, ObjectKey, Scope};
-use component_base::metrics::{Counters, Desc, Histograms, Stability, exponential};
+use component_base::metrics::{Desc, Stability, exponential};
 use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileError};
 use kinds::gates::CLUSTER_TRUST_BUNDLE;
 use sha2::{Digest as _, Sha256};
 
+use super::published::Looks;
 use crate::Settings;
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
@@ -44,8 +45,8 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let ours = Scope::fields(&format!("spec.signerName={SIGNER}"));
     let bundles =
         build.watch_scoped::<ClusterTrustBundle>(&ours).enqueue_keys(&queue, move |_| [key.clone()]).informer();
-    let (syncs, durations) = (build.metrics().counters(&SYNCS), build.metrics().histograms(&DURATIONS));
-    build.run(&queue, 1, Arc::new(Publisher { bundles, wanted: wanted(bundle), syncs, durations }));
+    let looks = Looks::new(build, &SYNCS, &DURATIONS);
+    build.run(&queue, 1, Arc::new(Publisher { bundles, wanted: wanted(bundle), looks }));
     Ok(())
 }
 
@@ -61,8 +62,7 @@ fn wanted(trust_bundle: String) -> ClusterTrustBundle {
 struct Publisher {
     bundles: Informer<ClusterTrustBundle>,
     wanted: ClusterTrustBundle,
-    syncs: Counters,
-    durations: Histograms,
+    looks: Looks,
 }
 
 /// What to write.
@@ -87,18 +87,7 @@ fn plan(wanted: &ClusterTrustBundle, present: Option<&ClusterTrustBundle>) -> Pl
 #[async_trait::async_trait]
 impl Controller for Publisher {
     async fn reconcile(&self, cx: &Cx, _: &ObjectKey) -> Result<Next, ReconcileError> {
-        let started = cx.clock.monotonic();
-        let outcome = self.publish(cx).await;
-        let code = match &outcome {
-            Ok(()) => 200,
-            Err(ClientError::Api(error)) => error.code,
-            Err(_) => 500,
-        };
-        let took = cx.clock.monotonic().saturating_duration_since(started);
-        self.syncs.with(&[&code.to_string()]).inc();
-        self.durations.with(&[&code.to_string()]).observe(took.as_secs_f64());
-        outcome?;
-        Ok(Next::Done)
+        self.looks.take(cx, self.publish(cx)).await
     }
 }
 
