@@ -261,3 +261,36 @@ impl Transport for Swallow {
         self.inner.server()
     }
 }
+
+/// Refuses the first pod as a server does whose namespace is going.
+pub(crate) struct Terminating {
+    inner: Arc<dyn Transport>,
+    is_done: AtomicBool,
+}
+
+impl Terminating {
+    pub(crate) fn over(server: &FakeServer) -> Arc<dyn Transport> {
+        Arc::new(Self { inner: server.transport(), is_done: AtomicBool::new(false) })
+    }
+}
+
+#[async_trait::async_trait]
+impl Transport for Terminating {
+    async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Body>, TransportError> {
+        let makes_pod = request.method() == http::Method::POST && request.uri().path().ends_with("/pods");
+        if !makes_pod || self.is_done.swap(true, Ordering::SeqCst) {
+            return self.inner.send(request).await;
+        }
+        let refusal = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"details":{
+            "causes":[{"reason":"NamespaceTerminating","message":"namespace ns is being terminated"}]}}"#;
+        let mut response = http::Response::new(full(refusal));
+        *response.status_mut() = http::StatusCode::FORBIDDEN;
+        let json = http::HeaderValue::from_static("application/json");
+        response.headers_mut().insert(http::header::CONTENT_TYPE, json);
+        Ok(response)
+    }
+
+    fn server(&self) -> &str {
+        self.inner.server()
+    }
+}

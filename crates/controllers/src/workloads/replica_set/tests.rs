@@ -2,7 +2,9 @@
 
 use api_types::apps_v1::ReplicaSetCondition;
 
-use super::super::fixtures::{Running, Swallow, at, dying, meta, pod, ready, run_until_idle, selector, template};
+use super::super::fixtures::{
+    Running, Swallow, Terminating, at, dying, meta, pod, ready, run_until_idle, selector, template,
+};
 use super::*;
 
 fn set(replicas: i32) -> ReplicaSet {
@@ -164,4 +166,13 @@ async fn a_pod_that_came_and_went_between_two_lists_is_waited_for_no_longer() {
     running.put(SETS_AT, &set(1));
     run_until_idle().await;
     assert_eq!((running.requests("POST", "pods"), running.count(PODS_AT)), (2, 1), "another was made in its place");
+}
+
+/// It would be waited for until its expectation expires, which is longer than some namespaces take to go.
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_could_not_be_made_as_its_namespace_goes_is_not_waited_for() {
+    let running = Running::start_over(KNOWN, Settings::default(), Terminating::over);
+    running.put(SETS_AT, &set(1));
+    run_until_idle().await;
+    assert_eq!(running.count(PODS_AT), 1, "the next look, at what the first has written, makes it");
 }
