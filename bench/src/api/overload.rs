@@ -26,7 +26,7 @@ use crate::sample::{Samples, Stopwatch};
 
 /// How many pods the noisy tenant lists each time, at most.
 const PODS: usize = 1_000;
-/// Lists on the way at a time: some sixteen keep two processors busy.
+/// Lists on the way at a time: far more than a machine answers at once.
 const NOISY_CONNECTIONS: usize = 10;
 const NOISY_STREAMS: usize = 100;
 /// A pause between what the others ask for.
