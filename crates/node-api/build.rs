@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 /// The directory of all `.proto` files, relative to this crate.
 const ROOT: &str = "../../proto";
-const FILES: [&str; 5] = [
+const FILES: [&str; 7] = [
     "cri/v1/runtime.proto",
     "csi/v1/csi.proto",
     "deviceplugin/v1beta1/api.proto",
+    "dra/v1/api.proto",
+    "drahealth/v1alpha1/api.proto",
     "pluginregistration/v1/api.proto",
     "podresources/v1/api.proto",
 ];

@@ -13,6 +13,7 @@ pub mod pod_requests;
 pub mod pod_state;
 pub mod qos;
 pub mod quota;
+pub mod resource_claims;
 pub mod resource_names;
 pub mod selectors;
 pub mod storage_versions;

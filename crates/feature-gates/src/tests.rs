@@ -12,7 +12,7 @@ const ON_EXIT: Feature = Feature::named("ControllerManagerReleaseLeaderElectionL
 const DECLARED: Feature = Feature::named("NodeDeclaredFeatures");
 const SOCKETS: Feature = Feature::named("ExtendWebSocketsToKubelet");
 const ORDERED: Feature = Feature::named("OrderedNamespaceDeletion");
-const BINDS: Feature = Feature::named("DRADeviceBindingConditions");
+const EXTENDED: Feature = Feature::named("DRAExtendedResource");
 const KNOWN: Known = Known::switching(&[&[WATCH_LIST, GZIP], &[ON_EXIT, DECLARED, SOCKETS, ORDERED]]);
 
 fn texts(value: &Value) -> Vec<String> {
@@ -187,7 +187,7 @@ fn users_are_told_what_will_go_and_what_stays() {
     assert_eq!(warnings.len(), 2, "{warnings:?}");
     assert!(warnings[0].starts_with("Emulating version 1.35: these feature gates stay as in 1.36"), "{}", warnings[0]);
     assert!(warnings[0].contains("PLEGOnDemandRelist") && !warnings[0].contains(SOCKETS.name()), "{}", warnings[0]);
-    assert!(!warnings[0].contains("DRADeviceTaints"), "absent here, and alpha there: {}", warnings[0]);
+    assert!(!warnings[0].contains(EXTENDED.name()), "absent here, and alpha there: {}", warnings[0]);
     let alpha = "component has alpha features enabled in emulated version, this is unsupported: features=[NodeDeclaredFeatures]";
     assert_eq!(warnings[1], alpha);
 }
@@ -195,6 +195,6 @@ fn users_are_told_what_will_go_and_what_stays() {
 #[test]
 fn one_gate_can_be_switched_in_a_copy() {
     let gates = Gates::default();
-    let other = gates.with(BINDS, true);
-    assert!(!gates.enabled(BINDS) && other.enabled(BINDS) && other.enabled(GZIP));
+    let other = gates.with(EXTENDED, true);
+    assert!(!gates.enabled(EXTENDED) && other.enabled(EXTENDED) && other.enabled(GZIP));
 }

@@ -15,6 +15,7 @@ use async_trait::async_trait;
 use node_api::cri::v1;
 
 use crate::devices::Devices;
+use crate::dra::DynamicResources;
 
 /// How often a node is looked at whose changes nobody tells.
 const NODE_LOOK_PERIOD: Duration = Duration::from_millis(100);
@@ -34,6 +35,8 @@ pub struct NodeSide {
     pub events: Arc<dyn Events>,
     /// What plugins offer; none where none may.
     pub devices: Option<Arc<Devices>>,
+    /// The claims of pods; none where no API server has any.
+    pub claims: Option<Arc<DynamicResources>>,
 }
 
 /// Why the node side could not do something, in the words that users see.
@@ -283,6 +286,8 @@ pub struct PodSettings {
     pub seccomp_default: bool,
     /// Gate `PreventStaticPodAPIReferences`.
     pub prevent_static_pod_api_references: bool,
+    /// Gate `ResourceHealthStatus`: statuses show how the devices of containers are.
+    pub resource_health: bool,
     /// What the node declares of features that pods may need; `None` where nobody asks (gate `NodeDeclaredFeatures`).
     pub declared_features: Option<Vec<String>>,
     /// Whether the machine's kernel enforces AppArmor profiles.
@@ -325,6 +330,7 @@ impl Default for PodSettings {
             log_monitor_interval: Duration::from_secs(10),
             seccomp_default: false,
             prevent_static_pod_api_references: true,
+            resource_health: true,
             declared_features: None,
             enforces_app_armor: false,
             max_pods: 110,

@@ -5,6 +5,7 @@
 
 pub mod csi;
 pub mod devices;
+pub mod dra;
 pub mod events;
 pub mod host_rules;
 pub mod interfaces;
@@ -12,3 +13,4 @@ pub mod node;
 pub mod oom_watch;
 pub mod plugins;
 pub mod resources;
+pub mod turns;

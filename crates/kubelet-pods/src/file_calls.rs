@@ -4,10 +4,9 @@
 //! Each call runs on a thread that may block. Calls about one thing take turns, so that a pod whose volume hangs holds
 //! one thread however often it is tried again; all calls together have no more than [`MAX_THREADS`].
 
-use std::collections::HashMap;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use parking_lot::Mutex;
+use kubelet_node::turns::Turns;
 use tokio::sync::{AcquireError, OwnedMutexGuard, Semaphore};
 use tokio::task::JoinError;
 
@@ -35,24 +34,6 @@ impl From<CallError> for SideError {
 pub struct FileCalls {
     threads: Arc<Semaphore>,
     turns: Turns,
-}
-
-/// Whose turn it is about each of many things; what nobody waits for is forgotten.
-#[derive(Default)]
-pub(crate) struct Turns(Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>);
-
-impl Turns {
-    /// What to lock while doing something about `what`.
-    pub(crate) fn of(&self, what: &str) -> Arc<tokio::sync::Mutex<()>> {
-        let mut turns = self.0.lock();
-        if let Some(turn) = turns.get(what).and_then(Weak::upgrade) {
-            return turn;
-        }
-        turns.retain(|_, turn| turn.strong_count() > 0);
-        let turn = Arc::default();
-        turns.insert(what.to_owned(), Arc::downgrade(&turn));
-        turn
-    }
 }
 
 impl Default for FileCalls {
@@ -121,6 +102,5 @@ mod tests {
         finish.send(()).unwrap();
         assert_eq!(calls.run("dead", || 8).await.unwrap(), 8);
         assert_eq!(calls.run("other", || 9).await.unwrap(), 9);
-        assert!(calls.turns.0.lock().len() < 3, "turns that nobody waits for are forgotten");
     }
 }

@@ -11,9 +11,11 @@ use std::time::Duration;
 
 use component_base::metrics::{Metrics, MetricsOptions};
 use kubelet_node::devices::DeviceCounts;
+use kubelet_node::dra::DynamicResourcesObserver;
 use kubelet_node::plugins::PluginCounts;
 use node_api::cri::{CriError, Observer};
 use node_api::csi::CsiObserver;
+use node_api::dra::DraObserver;
 
 use crate::node::FileSystem;
 use crate::volumes::ClaimRoom;
@@ -160,6 +162,28 @@ impl DeviceCounts for KubeletMetrics {
 impl CsiObserver for KubeletMetrics {
     fn called(&self, driver: &str, method: &'static str, code: &'static str, elapsed: Duration) {
         self.csi_operations.with(&[driver, code, method, "false"]).observe(elapsed.as_secs_f64());
+    }
+}
+
+impl DraObserver for KubeletMetrics {
+    fn called(&self, driver: &str, method: &'static str, code: &'static str, elapsed: Duration) {
+        self.dra_calls.with(&[driver, code, method]).observe(elapsed.as_secs_f64());
+    }
+}
+
+impl DynamicResourcesObserver for KubeletMetrics {
+    fn operated(&self, operation: &'static str, failed: bool, took: Duration) {
+        let failed = if failed { "true" } else { "false" };
+        self.dra_operations.with(&[failed, operation]).observe(took.as_secs_f64());
+    }
+
+    fn in_use(&self, driver: &str, claims: Option<usize>) {
+        match claims {
+            Some(claims) => {
+                self.claims_in_use.with(&[driver]).set(f64::from(u32::try_from(claims).unwrap_or(u32::MAX)))
+            }
+            None => self.claims_in_use.remove(&[driver]),
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use api_types::node_v1::RuntimeClass;
 use async_trait::async_trait;
 use client::{Informer, object_reference};
 use kubelet_node::devices::{DeviceInputs, Devices};
+use kubelet_node::dra::DynamicResources;
 use node_api::cri::v1;
 
 use crate::dns::{Dns, MISSING_CLUSTER_DNS};
@@ -43,6 +44,8 @@ pub struct Setup {
     pub node_reference: ObjectReference,
     /// What plugins offer; none where none may.
     pub devices: Option<Arc<Devices>>,
+    /// The claims of pods; none where no API server has any.
+    pub claims: Option<Arc<DynamicResources>>,
 }
 
 impl Setup {
@@ -121,11 +124,17 @@ impl Setup {
         features.any(|features| features.recursive_read_only_mounts == Some(true))
     }
 
-    /// What a container needs to use its devices.
+    /// What a container needs to use its devices, of plugins and of claims.
     async fn device_inputs(&self, pod: &Pod, container: &Container) -> Result<DeviceInputs, SideError> {
-        let Some(devices) = &self.devices else { return Ok(DeviceInputs::default()) };
-        let inputs = devices.inputs(&pod.metadata.uid, &container.name).await;
-        inputs.map_err(|error| SideError(error.to_string()))
+        let mut inputs = DeviceInputs::default();
+        if let Some(devices) = &self.devices {
+            let given = devices.inputs(&pod.metadata.uid, &container.name).await;
+            inputs = given.map_err(|error| SideError(error.to_string()))?;
+        }
+        if let Some(claims) = &self.claims {
+            inputs.cdi_devices.extend(claims.cdi_devices(pod, container).map_err(|error| SideError::of(&error))?);
+        }
+        Ok(inputs)
     }
 
     /// The container's mounts; parts of volumes and the hosts file are put into place for them.
@@ -257,6 +266,7 @@ mod tests {
             runtime_classes: None,
             node_reference: ObjectReference::default(),
             devices: None,
+            claims: None,
         };
         (setup, events)
     }

@@ -8,8 +8,10 @@ use client::{Client, Informers};
 use component_base::Lifecycle;
 use parking_lot::Mutex;
 
+use crate::config::gates;
 use crate::csi::{self, CsiHandler, CsiNodes, Drivers};
 use crate::devices::{self, DeviceHandler, Devices};
+use crate::dra::{DraDrivers, DraHandler, DriverDeps, DynamicResources, DynamicResourcesDeps, Healths, StateError};
 use crate::engine::PodEngine;
 use crate::metrics::KubeletMetrics;
 use crate::node::NodeSettings;
@@ -27,24 +29,71 @@ pub(crate) struct Extensions {
     not_ready: Arc<Mutex<Option<String>>>,
     /// What plugins offer.
     pub(crate) devices: Arc<Devices>,
+    /// None without an API server.
+    dynamic: Option<Dynamic>,
     root: PathBuf,
 }
 
+/// The claims of pods, and the drivers that make their devices ready.
+struct Dynamic {
+    drivers: Arc<DraDrivers>,
+    claims: Arc<DynamicResources>,
+}
+
+impl Dynamic {
+    fn new(
+        node: &NodeSettings,
+        client: &Client,
+        metrics: &Arc<KubeletMetrics>,
+        lifecycle: &Lifecycle,
+    ) -> Result<Self, StateError> {
+        let (clock, gates) = (lifecycle.clock(), lifecycle.gates());
+        let told = gates.enabled(gates::RESOURCE_HEALTH);
+        let healths = told.then(|| Arc::new(Healths::new(&node.root_dir, clock.clone())));
+        let drivers = DraDrivers::new(DriverDeps {
+            client: client.clone(),
+            node_name: node.name.clone(),
+            observer: Some(metrics.clone()),
+            healths: healths.clone(),
+            rng: lifecycle.rng().clone(),
+            tasks: lifecycle.tasks().clone(),
+        });
+        let deps = DynamicResourcesDeps {
+            client: client.clone(),
+            drivers: drivers.clone(),
+            healths,
+            observer: metrics.clone(),
+            clock: clock.clone(),
+            extended: gates.enabled(gates::EXTENDED_RESOURCE),
+            health_messages: gates.enabled(gates::RESOURCE_HEALTH_MESSAGE),
+        };
+        Ok(Self { claims: DynamicResources::new(&node.root_dir, deps)?, drivers })
+    }
+}
+
 impl Extensions {
+    /// # Errors
+    /// It cannot be told which claims an earlier kubelet had in use.
     pub(crate) fn new(
         node: &NodeSettings,
         client: Option<&Client>,
         metrics: &Arc<KubeletMetrics>,
         lifecycle: &Lifecycle,
-    ) -> Self {
+    ) -> Result<Self, StateError> {
         let (clock, tasks) = (lifecycle.clock().clone(), lifecycle.tasks().clone());
-        Self {
+        Ok(Self {
             drivers: Drivers::new(Some(metrics.clone())),
             csi_nodes: client.map(|client| Arc::new(CsiNodes::new(client, &node.name))),
             not_ready: Arc::new(Mutex::new(client.map(|_| csi::UNINITIALIZED.to_owned()))),
             devices: Devices::new(&node.root_dir.join("device-plugins"), metrics.clone(), clock, tasks),
+            dynamic: client.map(|client| Dynamic::new(node, client, metrics, lifecycle)).transpose()?,
             root: node.root_dir.clone(),
-        }
+        })
+    }
+
+    /// The claims of pods; none without an API server.
+    pub(crate) fn claims(&self) -> Option<Arc<DynamicResources>> {
+        self.dynamic.as_ref().map(|dynamic| dynamic.claims.clone())
     }
 
     /// What volumes of drivers are made with.
@@ -66,8 +115,12 @@ impl Extensions {
             tasks.spawn_cancellable("csi-node", made);
         }
         let drivers_of_volumes = CsiHandler { drivers: self.drivers.clone(), nodes: self.csi_nodes.clone() };
-        let handlers: Vec<Arc<dyn PluginHandler>> =
+        let mut handlers: Vec<Arc<dyn PluginHandler>> =
             vec![Arc::new(drivers_of_volumes), Arc::new(DeviceHandler(self.devices.clone()))];
+        if let Some(dynamic) = &self.dynamic {
+            dynamic.drivers.start();
+            handlers.push(Arc::new(DraHandler(dynamic.drivers.clone())));
+        }
         let watcher = PluginWatcher {
             directory: self.root.join("plugins_registry"),
             handlers,
@@ -81,9 +134,9 @@ impl Extensions {
                 tracing::error!(%error, "Device plugins cannot register");
             }
         });
-        let pods = engine.clone();
-        let pods = Box::new(move || pods.active_pods());
-        let lister = Lister::new(pods, self.devices.clone(), metrics.clone(), lifecycle.clock().clone());
+        let (pods, active_alone) = (engine.clone(), lifecycle.gates().enabled(gates::LIST_ACTIVE_PODS));
+        let pods = Box::new(move || if active_alone { pods.active_pods() } else { pods.pods() });
+        let lister = Lister::new(pods, self.devices.clone(), self.claims(), metrics.clone(), lifecycle.clock().clone());
         let (root, token) = (self.root.clone(), tasks.token());
         tasks.spawn("pod-resources", async move {
             if let Err(error) = pod_resources::serve(&root, lister, token).await {

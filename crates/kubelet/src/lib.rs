@@ -15,5 +15,5 @@ mod watchdog;
 pub use config::COMPONENT;
 pub use run::run;
 
-use kubelet_node::{csi, devices, events, host_rules, interfaces, node, oom_watch, plugins, resources};
+use kubelet_node::{csi, devices, dra, events, host_rules, interfaces, node, oom_watch, plugins, resources};
 use kubelet_pods::{dns, engine, eviction, metrics, objects, runtime, setup, volumes};

@@ -8,10 +8,11 @@ use base::{CancellationToken, SharedClock};
 use client::TokenBucket;
 use component_base::metrics::Counters;
 use kubelet_node::devices::{self, Devices};
+use kubelet_node::dra::{ClaimDevice, ContainerClaim, DynamicResources};
 use node_api::pod_resources::v1::{
-    AllocatableResourcesRequest, AllocatableResourcesResponse, ContainerDevices, ContainerResources,
-    GetPodResourcesRequest, GetPodResourcesResponse, ListPodResourcesRequest, ListPodResourcesResponse, NumaNode,
-    PodResources, TopologyInfo,
+    AllocatableResourcesRequest, AllocatableResourcesResponse, CdiDevice, ClaimResource, ContainerDevices,
+    ContainerResources, DynamicResource, GetPodResourcesRequest, GetPodResourcesResponse, ListPodResourcesRequest,
+    ListPodResourcesResponse, NumaNode, PodResources, TopologyInfo,
 };
 use node_api::pod_resources::{self, PodResourcesLister};
 use node_api::tonic::{self, Request, Response, Status};
@@ -31,6 +32,8 @@ pub(crate) type ActivePods = Box<dyn Fn() -> Vec<Arc<Pod>> + Send + Sync>;
 pub(crate) struct Lister {
     pub(crate) pods: ActivePods,
     pub(crate) devices: Arc<Devices>,
+    /// None without an API server.
+    pub(crate) claims: Option<Arc<DynamicResources>>,
     pub(crate) metrics: Arc<KubeletMetrics>,
     pub(crate) clock: SharedClock,
     limit: TokenBucket,
@@ -40,11 +43,12 @@ impl Lister {
     pub(crate) fn new(
         pods: ActivePods,
         devices: Arc<Devices>,
+        claims: Option<Arc<DynamicResources>>,
         metrics: Arc<KubeletMetrics>,
         clock: SharedClock,
     ) -> Self {
         let limit = TokenBucket::new(RATE, BURST, clock.monotonic());
-        Self { pods, devices, metrics, clock, limit }
+        Self { pods, devices, claims, metrics, clock, limit }
     }
 
     fn admit(&self, asked: &Counters, failed: &Counters) -> Result<(), Status> {
@@ -63,7 +67,10 @@ impl Lister {
         let resources = containers.map(|container| {
             let devices = self.devices.of_container(&pod.metadata.uid, &container.name);
             let devices = devices.into_iter().map(message).collect();
-            ContainerResources { name: container.name.clone(), devices, ..ContainerResources::default() }
+            let claims = self.claims.as_ref().map(|claims| claims.of_container(pod, container)).unwrap_or_default();
+            let dynamic_resources = claims.into_iter().map(dynamic).collect();
+            let name = container.name.clone();
+            ContainerResources { name, devices, dynamic_resources, ..ContainerResources::default() }
         });
         PodResources {
             name: pod.metadata.name.clone(),
@@ -77,6 +84,21 @@ fn message(devices: devices::ContainerDevices) -> ContainerDevices {
     let nodes: Vec<NumaNode> = devices.nodes.into_iter().map(|id| NumaNode { id }).collect();
     let topology = (!nodes.is_empty()).then_some(TopologyInfo { nodes });
     ContainerDevices { resource_name: devices.resource, device_ids: devices.ids, topology }
+}
+
+fn dynamic(claim: ContainerClaim) -> DynamicResource {
+    let resource = |device: ClaimDevice| ClaimResource {
+        cdi_devices: device.cdi_ids.into_iter().map(|name| CdiDevice { name }).collect(),
+        driver_name: device.driver,
+        pool_name: device.pool,
+        device_name: device.device,
+        share_id: device.share_id,
+    };
+    DynamicResource {
+        claim_name: claim.claim,
+        claim_namespace: claim.namespace,
+        claim_resources: claim.devices.into_iter().map(resource).collect(),
+    }
 }
 
 #[tonic::async_trait]
@@ -169,7 +191,7 @@ mod tests {
         let (tasks, metrics) = (TaskGroup::new("test"), KubeletMetrics::unseen());
         let clock: SharedClock = Arc::new(Still(SystemClock.monotonic()));
         let devices = Devices::new(dir.path(), metrics.clone(), clock.clone(), tasks.clone());
-        let lister = Lister::new(Box::new(|| vec![pod()]), devices, metrics, clock);
+        let lister = Lister::new(Box::new(|| vec![pod()]), devices, None, metrics, clock);
         let (root, token) = (dir.path().to_owned(), tasks.token());
         tasks.spawn("server", async move { serve(&root, lister, token).await.unwrap() });
         let url = format!("unix://{}/pod-resources/kubelet.sock", dir.path().display());

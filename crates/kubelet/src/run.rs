@@ -30,7 +30,6 @@ use sys::net::{IpRoute, Network};
 
 use crate::certificates;
 use crate::config::{self, Plan, gates};
-use crate::devices::Devices;
 use crate::engine::{EngineDeps, PodEngine};
 use crate::events::{ApiEvents, LoggedEvents};
 use crate::eviction::{Evictor, Gauge, Measure};
@@ -218,9 +217,10 @@ impl Dependencies {
         let scope = Scope::fields(&format!("metadata.name={}", plan.node.name));
         let informer = informers.as_ref().map(|informers| informers.scoped::<Node>(&scope));
         let state = NodeState::new(&plan.node.name, client.clone(), informer);
-        let extensions = Arc::new(Extensions::new(&plan.node, client.as_ref(), &own_metrics, lifecycle));
+        let extensions = Extensions::new(&plan.node, client.as_ref(), &own_metrics, lifecycle)
+            .map_err(|error| format!("failed to initialize the claims of dynamic resources: {error}"))?;
+        let extensions = Arc::new(extensions);
         let csi = extensions.csi(informers.as_ref(), &plan.node.name);
-        let devices = extensions.devices.clone();
         let (side, volumes) = node_side(
             plan,
             lifecycle,
@@ -231,7 +231,7 @@ impl Dependencies {
             client.as_ref(),
             informers.as_ref(),
             csi,
-            devices,
+            &extensions,
         );
         let images: Arc<dyn Images> = runtime.clone();
         let engine = PodEngine::new(EngineDeps {
@@ -385,7 +385,7 @@ fn node_side(
     client: Option<&Client>,
     informers: Option<&Informers>,
     csi: CsiDeps,
-    devices: Arc<Devices>,
+    extensions: &Extensions,
 ) -> (NodeSide, Arc<VolumeSet>) {
     let objects: Arc<dyn Objects> = match client {
         Some(client) => {
@@ -417,7 +417,8 @@ fn node_side(
         services: informers.map(Informers::of::<Service>),
         runtime_classes: informers.map(Informers::of::<RuntimeClass>),
         node_reference: node::reference(&plan.node.name),
-        devices: Some(devices.clone()),
+        devices: Some(extensions.devices.clone()),
+        claims: extensions.claims(),
     };
     let (setup, cgroups) = (Arc::new(setup), groups.clone());
     let side = NodeSide {
@@ -426,7 +427,8 @@ fn node_side(
         cgroups,
         node: view,
         events: events.clone(),
-        devices: Some(devices),
+        devices: Some(extensions.devices.clone()),
+        claims: extensions.claims(),
     };
     (side, volumes)
 }

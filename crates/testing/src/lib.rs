@@ -6,6 +6,8 @@
 mod acknowledged;
 mod api_server;
 mod balancer;
+#[cfg(test)]
+mod claims_tests;
 mod clock;
 mod cluster;
 mod node;

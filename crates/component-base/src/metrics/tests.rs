@@ -115,7 +115,7 @@ fn a_process_tells_about_itself() {
         ("name=\"AllowServiceExternalIPs\",stage=\"\"", 1),
         ("name=\"PodsAPI\",stage=\"ALPHA\"", 0),
         // Upstream has it, this build does not.
-        ("name=\"DynamicResourceAllocation\",stage=\"\"", 0),
+        ("name=\"KubeletTracing\",stage=\"\"", 0),
     ] {
         assert!(text.contains(&format!("kubernetes_feature_enabled{{{line}}} {on}\n")), "{line}: {text}");
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_types::core_v1::{Container, Pod};
+use api_types::core_v1::{Container, Pod, ResourceStatus};
 use base::{CancellationToken, SharedClock, TaskGroup};
 use component_helpers::resource_names::is_extended;
 use futures_util::StreamExt as _;
@@ -59,6 +59,9 @@ pub struct Devices {
     /// Devices are given to one pod at a time.
     turn: tokio::sync::Mutex<()>,
     changed: Notify,
+    /// The pods whose devices may be otherwise than before.
+    touched: Mutex<BTreeSet<String>>,
+    health_changed: Notify,
     counts: Arc<dyn DeviceCounts>,
     clock: SharedClock,
     tasks: TaskGroup,
@@ -74,6 +77,8 @@ impl Devices {
             checkpoint: Checkpoint::new(directory),
             turn: tokio::sync::Mutex::default(),
             changed: Notify::new(),
+            touched: Mutex::default(),
+            health_changed: Notify::new(),
             counts,
             clock,
             tasks,
@@ -126,15 +131,16 @@ impl Devices {
             plugin.token.cancel();
         }
         self.pool.lock().stop(resource, self.clock.monotonic());
-        self.changed.notify_one();
+        self.tell(resource);
     }
 
     async fn follow(&self, resource: &str, plugin: Plugin) {
         let lists = async {
             let mut lists = plugin.client.list_and_watch().await?;
             while let Some(list) = lists.next().await {
-                if self.pool.lock().list(resource, list?) {
-                    self.changed.notify_one();
+                let is_new = self.pool.lock().list(resource, list?);
+                if is_new {
+                    self.tell(resource);
                 }
                 self.note();
             }
@@ -150,6 +156,29 @@ impl Devices {
             },
         }
         self.remove_plugin(resource);
+    }
+
+    /// There are other devices of a resource, or they are otherwise.
+    fn tell(&self, resource: &str) {
+        self.changed.notify_one();
+        self.touched.lock().extend(self.pool.lock().users(resource));
+        self.health_changed.notify_one();
+    }
+
+    /// Waits until devices may be better or worse than before; returns the uids of the pods that have them.
+    pub async fn health_changed(&self) -> BTreeSet<String> {
+        loop {
+            let touched = std::mem::take(&mut *self.touched.lock());
+            if !touched.is_empty() {
+                return touched;
+            }
+            self.health_changed.notified().await;
+        }
+    }
+
+    /// How the devices are that a container has.
+    pub fn health(&self, uid: &str, container: &str) -> Vec<ResourceStatus> {
+        self.pool.lock().health(uid, container)
     }
 
     fn plugin(&self, resource: &str) -> Option<Plugin> {

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use api_types::core_v1::constants::resource_health_status;
+use api_types::core_v1::{ResourceHealth, ResourceStatus};
 use node_api::device_plugin::HEALTHY;
 use node_api::device_plugin::v1beta1::{ContainerAllocateResponse, Device, ListAndWatchResponse};
 use tokio::time::Instant;
@@ -209,6 +211,34 @@ impl Pool {
     ) -> impl Iterator<Item = (&'a str, &'a Assignment)> {
         let own = self.assigned.iter().filter(move |(slot, _)| slot.uid == uid && slot.container == container);
         own.map(|(slot, assignment)| (slot.resource.as_str(), assignment))
+    }
+
+    /// The pods that have devices of a resource.
+    pub(super) fn users(&self, resource: &str) -> BTreeSet<String> {
+        self.assigned.keys().filter(|slot| slot.resource == resource).map(|slot| slot.uid.clone()).collect()
+    }
+
+    /// How the devices are that a container has.
+    pub(super) fn health(&self, uid: &str, container: &str) -> Vec<ResourceStatus> {
+        let state = |resource: &str, id: &String| match self.resources.get(resource) {
+            // Its plugin has not come back since this kubelet was started.
+            None => resource_health_status::UNKNOWN,
+            Some(resource) if resource.stopped.is_some() && resource.devices.is_empty() => {
+                resource_health_status::UNKNOWN
+            }
+            Some(resource) if resource.healthy().any(|own| own == id) => resource_health_status::HEALTHY,
+            Some(_) => resource_health_status::UNHEALTHY,
+        };
+        let of = |resource: &str, id: &String| ResourceHealth {
+            resource_id: id.clone(),
+            health: state(resource, id).to_owned(),
+            message: None,
+        };
+        let status = |(name, assignment): (&str, &Assignment)| {
+            let resources = assignment.ids().map(|id| of(name, id)).collect();
+            ResourceStatus { name: name.to_owned(), resources }
+        };
+        self.of(uid, container).map(status).collect()
     }
 
     /// All devices that may be given away.

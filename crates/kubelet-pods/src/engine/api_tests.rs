@@ -23,16 +23,18 @@ pub(super) struct Bench {
 }
 
 pub(super) async fn start() -> Bench {
-    let root = tempfile::tempdir().unwrap();
+    start_with(tempfile::tempdir().unwrap(), FakeServer::new(), Arc::default()).await
+}
+
+/// The same with a node of the test's own, whose directory is below `root`.
+pub(super) async fn start_with(root: tempfile::TempDir, server: FakeServer, node: Arc<TestNode>) -> Bench {
     std::fs::create_dir_all(root.path().join("manifests")).unwrap();
-    let server = FakeServer::new();
     let tasks = TaskGroup::new("kubelet");
     let clock = TokioClock::shared();
     let runtime = FakeRuntime::new(Arc::clone(&clock), &TaskGroup::new("runtime"));
     let spec = ImageSpec { image: "docker.io/library/app:1".into(), ..Default::default() };
     runtime.pull_image(spec, None, None).await.unwrap();
     let shared = Arc::new(runtime.clone());
-    let node = Arc::new(TestNode::default());
     let client = Some(server.client());
     let engine = engine_with(settings(root.path()), &node, client, (shared.clone(), shared), clock, &tasks);
     Bench { server, engine, runtime, node, root, tasks }
@@ -174,7 +176,7 @@ async fn static_pods_have_mirrors() {
 }
 
 /// Another kubelet on the same node, after the first one was stopped.
-async fn restarted(bench: Bench) -> Bench {
+pub(super) async fn restarted(bench: Bench) -> Bench {
     bench.tasks.shutdown(Duration::from_secs(5)).await;
     let (tasks, shared) = (TaskGroup::new("again"), Arc::new(bench.runtime.clone()));
     let (client, clock) = (Some(bench.server.client()), TokioClock::shared());

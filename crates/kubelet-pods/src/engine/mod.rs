@@ -6,6 +6,9 @@
 mod admit;
 #[cfg(test)]
 mod api_tests;
+mod claims;
+#[cfg(test)]
+mod claims_tests;
 #[cfg(test)]
 mod conformance_tests;
 #[cfg(test)]
@@ -245,6 +248,7 @@ impl PodEngine {
             let me = Arc::clone(inner);
             inner.tasks.spawn_cancellable("status", async move { me.board.run(&client, &me.store, &*me).await });
         }
+        inner.follow_resources();
         let me = Arc::clone(inner);
         inner.tasks.spawn_cancellable("dead-containers", async move { me.dead.run(&*me.runtime.runtime).await });
         let me = Arc::clone(inner);

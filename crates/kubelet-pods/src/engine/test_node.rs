@@ -11,6 +11,7 @@ use api_machinery::quantity::Quantity;
 use api_types::core_v1::{Container, Node, ObjectReference, Pod, Secret};
 use async_trait::async_trait;
 use base::{Rng, SharedClock, TaskGroup};
+use kubelet_node::dra::DynamicResources;
 use node_api::cri::v1::LinuxContainerResources;
 use node_api::cri::{Images, Runtime};
 use parking_lot::Mutex;
@@ -33,6 +34,8 @@ pub struct TestNode {
     pub removed_groups: Mutex<Vec<String>>,
     /// The memory limits that pods' groups were given.
     pub group_limits: Mutex<Vec<i64>>,
+    /// The claims of pods, for engines that are made from now on.
+    pub claims: Mutex<Option<Arc<DynamicResources>>>,
 }
 
 #[async_trait]
@@ -61,7 +64,7 @@ impl ContainerSetup for TestNode {
 
     async fn container(
         &self,
-        _: &Pod,
+        pod: &Pod,
         container: &Container,
         _: &ContainerFacts,
     ) -> Result<ContainerInputs, SideError> {
@@ -69,7 +72,10 @@ impl ContainerSetup for TestNode {
             return Err(SideError::new(text.clone()));
         }
         let env: BTreeMap<_, _> = container.env.iter().map(|it| (it.name.clone(), it.value.clone())).collect();
-        Ok(ContainerInputs { env, ..ContainerInputs::default() })
+        let claims = self.claims.lock().clone();
+        let cdi_devices = claims.map(|claims| claims.cdi_devices(pod, container)).transpose();
+        let cdi_devices = cdi_devices.map_err(|error| SideError::new(error.to_string()))?.unwrap_or_default();
+        Ok(ContainerInputs { env, cdi_devices, ..ContainerInputs::default() })
     }
 
     fn resources(&self, _pod: &Pod, container: &Container) -> LinuxContainerResources {
@@ -141,6 +147,7 @@ impl TestNode {
     pub fn side(self: &Arc<Self>) -> NodeSide {
         NodeSide {
             devices: None,
+            claims: self.claims.lock().clone(),
             volumes: Arc::clone(self) as Arc<dyn Volumes>,
             setup: Arc::clone(self) as Arc<dyn ContainerSetup>,
             cgroups: Arc::clone(self) as Arc<dyn PodCgroups>,

@@ -281,6 +281,13 @@ impl Inner {
             tracing::error!(pod = %pod.metadata.name, ?running, "Detected running containers after a successful KillPod, CRI violation");
             return Ran::Again(self.jittered(RETRY));
         }
+        // After the last container has stopped, and before the API hears of it: the devices are given to others then.
+        if let Some(claims) = &self.side.claims
+            && let Err(error) = claims.unprepare(uid).await
+        {
+            tracing::info!(pod = %pod.metadata.name, namespace = %pod.metadata.namespace, %error, "Unpreparing claims failed");
+            return Ran::Again(self.jittered(RETRY));
+        }
         if !job.state.orphan {
             self.set_status(pod, &job.state, &after, true);
         }
@@ -335,6 +342,7 @@ impl Inner {
             is_static: is_static(pod),
             forced: state.forced.as_ref().or(deadline.as_ref()),
             resize: &self.allocations.state(uid),
+            resources: &|container| self.resource_health(pod, container),
             actuated: &|container| self.runtime.actuated.get(uid, container),
             now: self.now(),
         };

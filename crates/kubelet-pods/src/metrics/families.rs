@@ -50,6 +50,24 @@ const PULL_BUCKETS: &[f64] = &[
 ];
 /// From a tenth of a second to ten minutes, for work on volumes.
 const STORAGE_BUCKETS: &[f64] = &[0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 25.0, 50.0, 120.0, 300.0, 600.0];
+/// From a tenth of a second to forty, each one 1.53 times the one before, for work on claims.
+const CLAIM_BUCKETS: &[f64] = &[
+    0.1,
+    0.1534127404634391,
+    0.23535468936502524,
+    0.36106407876409946,
+    0.5539182980610752,
+    0.849781240983936,
+    1.303672689737678,
+    1.9999999999999993,
+    3.0682548092687805,
+    4.7070937873005025,
+    7.221281575281985,
+    11.078365961221499,
+    16.995624819678714,
+    26.07345379475354,
+    39.99999999999997,
+];
 /// From a minute to four years, for lives of certificates.
 const LIFE_BUCKETS: &[f64] =
     &[60.0, 3600.0, 14_400.0, 86_400.0, 604_800.0, 2_592_000.0, 7_776_000.0, 15_552_000.0, 31_104_000.0, 124_416_000.0];
@@ -217,6 +235,19 @@ families! {
             "How long device plugins take to say what a container needs.",
         )
         .labels(&["resource_name"]);
+        dra_operations: Histograms =
+            alpha("dra_operations_duration_seconds", "How long preparing the claims of a pod, or undoing it, takes.")
+                .labels(&["is_error", "operation_name"])
+                .buckets(CLAIM_BUCKETS);
+        dra_calls: Histograms =
+            alpha("dra_grpc_operations_duration_seconds", "How long calls of drivers of dynamic resources take.")
+                .labels(&["driver_name", "grpc_status_code", "method_name"])
+                .buckets(CLAIM_BUCKETS);
+        claims_in_use: Gauges = alpha(
+            "dra_resource_claims_in_use",
+            "Claims that pods of the node use, by driver; <any> for those of all drivers together, each counted once.",
+        )
+        .labels(&["driver_name"]);
         pod_resources: Counters =
             pod_resources("kubelet_pod_resources_endpoint_requests_total", "Requests to the pod resources API.");
         pod_resources_list: Counters =

@@ -82,7 +82,7 @@ impl PodRuntime {
         if actions.is_idle() {
             return Ok(Vec::new());
         }
-        match self.ready_sandbox(pod, seen, actions, terms.on_sandbox).await? {
+        match self.ready_sandbox(pod, seen, actions, terms).await? {
             Some(sandbox) => Ok(self.start_all(pod, seen, actions, terms, &sandbox).await),
             None => Ok(Vec::new()),
         }
@@ -140,17 +140,19 @@ impl PodRuntime {
         pod: &Arc<Pod>,
         seen: &RuntimePod,
         actions: &Plan,
-        on_sandbox: &(dyn Fn(&RuntimePod) + Sync),
+        terms: Terms<'_>,
     ) -> Result<Option<ReadySandbox>, SyncError> {
         let failed = |error: SandboxError| {
             let error = SyncError::from(error);
             self.pod_event(pod, Level::Warning, "FailedCreatePodSandBox", &error.to_string());
             error
         };
-        if !pod.spec.resource_claims.is_empty() {
-            let text = "Failed to prepare dynamic resources: this kubelet has no dynamic resource allocation";
-            self.pod_event(pod, Level::Warning, "FailedPrepareDynamicResources", text);
-            return Ok(None);
+        if actions.create_sandbox {
+            tokio::select! {
+                biased;
+                () = terms.interrupt.cancelled() => return Ok(None),
+                prepared = self.prepare_claims(pod) => prepared?,
+            }
         }
         if pod.spec.host_users == Some(false) {
             return Err(failed(SandboxError::UserNamespaces));
@@ -181,8 +183,21 @@ impl PodRuntime {
         let record = status.status.as_ref().map(SandboxRecord::from_status);
         let ips = record.as_ref().map(|record| record.ips.clone()).unwrap_or_default();
         let sandboxes = record.into_iter().chain(seen.sandboxes.iter().cloned()).collect();
-        on_sandbox(&RuntimePod { sandboxes, ips: ips.clone(), ..seen.clone() });
+        (terms.on_sandbox)(&RuntimePod { sandboxes, ips: ips.clone(), ..seen.clone() });
         Ok(Some(ReadySandbox { id, config, ips }))
+    }
+
+    /// Has the drivers of the pod's claims make them ready.
+    async fn prepare_claims(&self, pod: &Arc<Pod>) -> Result<(), SyncError> {
+        let prepared = match &self.side.claims {
+            Some(claims) => claims.prepare(pod).await.map_err(SyncError::Claims),
+            None if pod.spec.resource_claims.is_empty() => Ok(()),
+            None => Err(SyncError::NoClaims),
+        };
+        prepared.inspect_err(|error| {
+            let text = format!("Failed to prepare dynamic resources: {error}");
+            self.pod_event(pod, Level::Warning, "FailedPrepareDynamicResources", &text);
+        })
     }
 
     pub fn security_defaults<'a>(&self, pod: &Pod, seccomp_root: &'a std::path::Path) -> Defaults<'a> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kubelet_node::dra::ClaimsError;
 use node_api::cri::CriError;
 
 use super::failure::Failure;
@@ -20,6 +21,12 @@ pub enum SyncError {
     /// There is one, and nobody knows its addresses.
     #[error("Unable to get pod sandbox status: {0}")]
     SandboxStatus(CriError),
+    /// The claims of the pod are not ready.
+    #[error(transparent)]
+    Claims(ClaimsError),
+    /// The pod has claims, and nobody here knows of any.
+    #[error("this kubelet has no dynamic resource allocation")]
+    NoClaims,
     /// A container did not start.
     #[error("failed to start container {name:?}: {}: {}", .failure.reason, .failure.message)]
     Container {
@@ -35,7 +42,7 @@ impl SyncError {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Container { failure, .. } => failure.retry_after,
-            Self::Kill(_) | Self::Sandbox(_) | Self::SandboxStatus(_) => None,
+            Self::Kill(_) | Self::Sandbox(_) | Self::SandboxStatus(_) | Self::Claims(_) | Self::NoClaims => None,
         }
     }
 }

@@ -25,6 +25,10 @@ pub(crate) mod gates {
     pub(crate) const EXTEND_WEBSOCKETS: Feature = Feature::named("ExtendWebSocketsToKubelet");
     pub(crate) const RESIZE_INIT_CONTAINERS: Feature = Feature::named("InPlacePodVerticalScalingInitContainers");
     pub(crate) const DECLARED_FEATURES: Feature = Feature::named("NodeDeclaredFeatures");
+    pub(crate) const EXTENDED_RESOURCE: Feature = Feature::named("DRAExtendedResource");
+    pub(crate) const LIST_ACTIVE_PODS: Feature = Feature::named("KubeletPodResourcesListUseActivePods");
+    pub(crate) const RESOURCE_HEALTH: Feature = Feature::named("ResourceHealthStatus");
+    pub(crate) const RESOURCE_HEALTH_MESSAGE: Feature = Feature::named("ResourceHealthStatusMessage");
     pub(crate) const PREVENT_STATIC_POD_REFERENCES: Feature = Feature::named("PreventStaticPodAPIReferences");
     pub(crate) const ROTATE_SERVER_CERTIFICATE: Feature = Feature::named("RotateKubeletServerCertificate");
 
@@ -34,6 +38,10 @@ pub(crate) mod gates {
             EXTEND_WEBSOCKETS,
             RESIZE_INIT_CONTAINERS,
             DECLARED_FEATURES,
+            EXTENDED_RESOURCE,
+            LIST_ACTIVE_PODS,
+            RESOURCE_HEALTH,
+            RESOURCE_HEALTH_MESSAGE,
             PREVENT_STATIC_POD_REFERENCES,
             ROTATE_SERVER_CERTIFICATE,
         ],

@@ -165,6 +165,7 @@ fn pod_settings(
         max_pods: usize::try_from(config.max_pods).unwrap_or_default(),
         allowed_unsafe_sysctls: config.allowed_unsafe_sysctls.clone(),
         // What gates and the machine decide is set when they are known.
+        resource_health: true,
         prevent_static_pod_api_references: true,
         declared_features: None,
         enforces_app_armor: false,
@@ -256,6 +257,7 @@ impl Plan {
             self.node.declared_features.clone_from(&declared);
             self.pods.declared_features = Some(declared);
         }
+        self.pods.resource_health = set.enabled(gates::RESOURCE_HEALTH);
         self.pods.prevent_static_pod_api_references = set.enabled(gates::PREVENT_STATIC_POD_REFERENCES);
         self
     }

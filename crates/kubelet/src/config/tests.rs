@@ -150,6 +150,7 @@ fn gates_that_are_off_take_effect() {
     assert_eq!(all.pods.declared_features.as_deref(), Some(&declared.map(ToOwned::to_owned)[..]));
     let some = planned(&[gates::EXTEND_WEBSOCKETS, gates::PREVENT_STATIC_POD_REFERENCES]);
     assert_eq!((some.node.declared_features.len(), some.pods.prevent_static_pod_api_references), (1, false));
+    assert!(all.pods.resource_health && !planned(&[gates::RESOURCE_HEALTH]).pods.resource_health);
     let none = planned(&[gates::DECLARED_FEATURES]);
     assert_eq!((none.node.declared_features.len(), none.pods.declared_features), (0, None));
 }

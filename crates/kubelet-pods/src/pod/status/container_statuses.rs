@@ -59,6 +59,7 @@ fn one(inputs: &Inputs<'_>, member: &Member<'_>) -> ContainerStatus {
     let given = newest.filter(|record| record.is_running()).and_then(|record| (inputs.actuated)(&record.name));
     static_parts(container, given.as_ref().unwrap_or(&container.resources), &mut status);
     readiness(inputs, member, &mut status);
+    status.allocated_resources_status = (inputs.resources)(container);
     status
 }
 

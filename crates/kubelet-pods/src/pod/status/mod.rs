@@ -9,7 +9,7 @@ mod tests;
 use std::net::IpAddr;
 
 use api_machinery::time::Time;
-use api_types::core_v1::{HostIP, Pod, PodIP, PodStatus, ResourceRequirements};
+use api_types::core_v1::{Container, HostIP, Pod, PodIP, PodStatus, ResourceRequirements, ResourceStatus};
 use component_helpers::qos;
 
 use crate::probe::{ProbeKind, ProbeResult};
@@ -44,6 +44,8 @@ pub(crate) struct Inputs<'a> {
     /// Why the pod fails whatever its containers do: a deadline, an eviction.
     pub forced: Option<&'a Forced>,
     pub resize: &'a Resize,
+    /// How the devices are that a container has been given.
+    pub resources: &'a dyn Fn(&Container) -> Vec<ResourceStatus>,
     /// What a container was given last, by its name.
     pub actuated: &'a dyn Fn(&str) -> Option<ResourceRequirements>,
     pub now: Time,

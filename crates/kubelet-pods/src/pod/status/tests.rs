@@ -92,6 +92,7 @@ impl<'a> Case<'a> {
             is_static: false,
             forced: None,
             resize: &Resize::default(),
+            resources: &|_| Vec::new(),
             actuated: &|_| None,
             now: Time::from_unix_seconds(100),
         })

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::super::v1::ContainerConfig;
 use super::{Call, CriError, ExecScript, FakeRuntime, MAX_CALLS, RuntimeCondition, Script, State};
 
 impl FakeRuntime {
@@ -86,6 +87,14 @@ impl FakeRuntime {
     #[must_use]
     pub fn container_ids(&self) -> Vec<String> {
         self.shared.state.lock().containers.keys().cloned().collect()
+    }
+
+    /// What the containers of a name were created from, those that are gone left out.
+    #[must_use]
+    pub fn container_configs(&self, container_name: &str) -> Vec<ContainerConfig> {
+        let state = self.shared.state.lock();
+        let own = state.containers.values().filter(|container| container.name() == container_name);
+        own.map(|container| container.config.clone()).collect()
     }
 
     /// The ids of all sandboxes that there are, stopped ones too.

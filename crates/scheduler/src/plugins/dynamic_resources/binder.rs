@@ -6,9 +6,9 @@ use std::time::Duration;
 use api_machinery::time::Time;
 use api_types::core_v1::Pod;
 use api_types::resource_v1::{AllocationResult, ResourceClaim, ResourceClaimConsumerReference};
+use component_helpers::resource_claims::is_reserved_for;
 
 use super::DynamicResources;
-use super::claims::is_reserved_for;
 use crate::pod_info::PodInfo;
 use crate::writer::WriteError;
 

@@ -18,6 +18,7 @@ use async_trait::async_trait;
 use base::{SharedClock, SharedRng, TaskGroup};
 use component_base::Feature;
 use component_helpers::node_affinity::selector_matches;
+use component_helpers::resource_claims::is_reserved_for;
 use dra::{AllocateError, Allocator, CandidateNode, Features, Inventory, Selectors};
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -32,7 +33,6 @@ use crate::node_info::NodeView;
 use crate::plugin_args::PluginArgs;
 use crate::pod_info::PodInfo;
 use crate::writer::{EventSink, ObjectWriter};
-use claims::is_reserved_for;
 use conditions::has_conditions;
 use tracker::Tracker;
 

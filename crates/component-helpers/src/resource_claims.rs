@@ -1,0 +1,115 @@
+//! Which claims for dynamic resources a pod means, and whether it may use them.
+
+use api_types::core_v1::{Pod, PodResourceClaim};
+use api_types::resource_v1::ResourceClaim;
+
+use crate::owners::is_controlled_by;
+
+/// Why it is not known which claim an entry of a pod means; upstream's words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ClaimNameError {
+    /// The claim is made from a template, and has not been.
+    #[error("pod \"{0}\": ResourceClaim not created yet")]
+    NotCreated(String),
+    /// The entry names neither a claim nor a template.
+    #[error("pod \"{pod}\", spec.resourceClaim {claim:?}: none of the supported fields are set")]
+    Unsupported {
+        /// Namespace and name.
+        pod: String,
+        /// The entry's name.
+        claim: String,
+    },
+}
+
+/// A claim that was made for one pod is another's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("ResourceClaim {namespace}/{claim} was not created for Pod {namespace}/{pod} (Pod is not owner)")]
+pub struct NotOwner {
+    /// Of both.
+    pub namespace: String,
+    /// The claim's name.
+    pub claim: String,
+    /// The pod's name.
+    pub pod: String,
+}
+
+/// The claim that an entry of a pod means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NamedClaim<'p> {
+    /// The name of the object.
+    pub name: &'p str,
+    /// It was made from a template, and must be the pod's own.
+    pub is_made: bool,
+}
+
+/// The claim that an entry of a pod means; none where its template asks for nothing.
+///
+/// # Errors
+/// It is not known which.
+pub fn of_entry<'p>(pod: &'p Pod, entry: &'p PodResourceClaim) -> Result<Option<NamedClaim<'p>>, ClaimNameError> {
+    let full_name = || format!("{}/{}", pod.metadata.namespace, pod.metadata.name);
+    if let Some(name) = &entry.resource_claim_name {
+        return Ok(Some(NamedClaim { name, is_made: false }));
+    }
+    if entry.resource_claim_template_name.is_none() {
+        return Err(ClaimNameError::Unsupported { pod: full_name(), claim: entry.name.clone() });
+    }
+    let made = pod.status.resource_claim_statuses.iter().find(|status| status.name == entry.name);
+    let made = made.ok_or_else(|| ClaimNameError::NotCreated(full_name()))?;
+    Ok(made.resource_claim_name.as_deref().map(|name| NamedClaim { name, is_made: true }))
+}
+
+/// A claim that was made for a pod must be that pod's.
+///
+/// # Errors
+/// It is not.
+pub fn check_owner(claim: &ResourceClaim, pod: &Pod) -> Result<(), NotOwner> {
+    if is_controlled_by(&claim.metadata, &pod.metadata.uid) {
+        return Ok(());
+    }
+    let (namespace, claim) = (pod.metadata.namespace.clone(), claim.metadata.name.clone());
+    Err(NotOwner { namespace, claim, pod: pod.metadata.name.clone() })
+}
+
+/// Whether a claim is reserved for a pod.
+#[must_use]
+pub fn is_reserved_for(claim: &ResourceClaim, pod_uid: &str) -> bool {
+    claim.status.reserved_for.iter().any(|consumer| consumer.uid == pod_uid)
+}
+
+#[cfg(test)]
+mod tests {
+    use api_types::core_v1::PodResourceClaimStatus;
+
+    use super::*;
+
+    #[test]
+    fn entries_mean_claims() {
+        let entry = |claim: Option<&str>, template: Option<&str>| PodResourceClaim {
+            name: "e".into(),
+            resource_claim_name: claim.map(str::to_owned),
+            resource_claim_template_name: template.map(str::to_owned),
+        };
+        let mut pod = Pod::default();
+        (pod.metadata.namespace, pod.metadata.name) = ("ns".into(), "web".into());
+        let told = |pod: &Pod, entry: &PodResourceClaim| {
+            of_entry(pod, entry)
+                .map(|claim| claim.map(|claim| (claim.name.to_owned(), claim.is_made)))
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(told(&pod, &entry(Some("c"), None)), Ok(Some(("c".into(), false))));
+        assert_eq!(
+            told(&pod, &entry(None, Some("t"))),
+            Err("pod \"ns/web\": ResourceClaim not created yet".to_owned())
+        );
+        assert_eq!(
+            told(&pod, &entry(None, None)),
+            Err("pod \"ns/web\", spec.resourceClaim \"e\": none of the supported fields are set".to_owned())
+        );
+        pod.status.resource_claim_statuses =
+            vec![PodResourceClaimStatus { name: "e".into(), resource_claim_name: None }];
+        assert_eq!(told(&pod, &entry(None, Some("t"))), Ok(None));
+        pod.status.resource_claim_statuses[0].resource_claim_name = Some("made".into());
+        assert_eq!(told(&pod, &entry(None, Some("t"))), Ok(Some(("made".into(), true))));
+    }
+}
