@@ -157,7 +157,7 @@ async fn claims_are_ready_while_some_pod_uses_them() {
     bench.claims.prepare(&first).await.unwrap();
     bench.claims.prepare(&second).await.unwrap();
     bench.claims.prepare(&first).await.unwrap();
-    assert_eq!(bench.driver.asked(), ["prepare ns/own", "prepare ns/shared"], "each once");
+    assert_eq!(bench.driver.asked(), ["prepare ns/shared", "prepare ns/own"], "each once");
     assert_eq!(cdi(&bench.claims, &first), Ok(vec![FakeDriver::cdi_id("shared"), FakeDriver::cdi_id("own")]));
     let given = bench.claims.of_container(&second, &second.spec.containers[0]);
     assert_eq!((given[0].claim.as_str(), given[0].devices[0].device.as_str()), ("shared", "gpu-shared"));

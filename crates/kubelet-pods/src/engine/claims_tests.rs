@@ -92,7 +92,7 @@ async fn a_claim_is_ready_before_its_pod_starts_and_let_go_of_after_its_end() {
     driver.refuse("made", Some("busy"));
     delete(&bench);
     bench.wait("asked", |_| driver.asked().len() > 1).await;
-    assert_eq!(bench.phase("web"), "Running", "nobody hears of its end while its devices are in use");
+    assert!(bench.object("web").is_some() && !driver.ready().is_empty(), "it is there while its devices are in use");
     driver.refuse("made", None);
     bench.wait("over", |bench| bench.phase("web") == "Failed").await;
     assert!(driver.ready().is_empty());
