@@ -8,9 +8,16 @@ IMAGES := $(TARGET_DIR)/images
 # Where rustup puts cargo, also when `make deps` has only just installed it.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 export COXSWAIN_IMAGES ?= $(IMAGES)
-BINS := kube-apiserver kube-controller-manager kube-scheduler cloud-controller-manager kubelet kube-proxy cluster-dns csi-local metrics-server coxswain
+# The addons of every cluster.
+ADDONS := cluster-dns metrics-server
+BINS := kube-apiserver kube-controller-manager kube-scheduler cloud-controller-manager kubelet kube-proxy csi-local $(ADDONS) coxswain
 # What static Pods of the control plane are started from: `$(call control_plane_image,DIR,BINARY)`.
 STATIC_PODS := kube-apiserver kube-controller-manager kube-scheduler
+# Each addon is packed from the binary of its name: `$(call addon_image,DIR,BINARY)`.
+define addon_image
+	$(CARGO) xtask component-image $(1)/$(2) coxswain.local/$(2):v1.36.3 $(IMAGES)/$(2).tar
+
+endef
 define control_plane_image
 	$(CARGO) xtask component-image $(1)/$(2) registry.k8s.io/$(2):v1.36.3 $(IMAGES)/control-plane/$(2).tar
 
@@ -33,8 +40,7 @@ build: ## Build the binaries in release mode
 
 images: build ## Build the images that nodes start with
 	hack/images.sh build $(IMAGES)
-	$(CARGO) xtask component-image $(BIN)/cluster-dns coxswain.local/cluster-dns:v1.36.3 $(IMAGES)/cluster-dns.tar
-	$(CARGO) xtask component-image $(BIN)/metrics-server coxswain.local/metrics-server:v1.36.3 $(IMAGES)/metrics-server.tar
+	$(foreach bin,$(ADDONS),$(call addon_image,$(BIN),$(bin)))
 	$(if $(findstring --static-pods,$(UP_FLAGS)),$(foreach bin,$(STATIC_PODS),$(call control_plane_image,$(BIN),$(bin))))
 
 deps: ## Install what building, running and testing need (Debian, as root)
@@ -119,7 +125,7 @@ bench-up: build images ## From coxswain up to the first running pod, and the mem
 	$(BIN)/bench-up --bin-dir=$(BIN) --images-dir=$(IMAGES) $(FLAGS)
 
 units-boot: ## Boot a systemd with the units of coxswain (as root; needs systemd-container and debootstrap)
-	$(CARGO) build --locked $(foreach bin,$(filter-out cloud-controller-manager cluster-dns csi-local metrics-server,$(BINS)),-p bin-$(bin))
+	$(CARGO) build --locked $(foreach bin,$(filter-out cloud-controller-manager csi-local $(ADDONS),$(BINS)),-p bin-$(bin))
 	hack/units.sh $(TARGET_DIR)/debug
 
 # All of the workspace and a test with it, so that every crate has the features that it has in `cargo test --workspace`: else
@@ -127,7 +133,7 @@ units-boot: ## Boot a systemd with the units of coxswain (as root; needs systemd
 test-surroundings: ## The binaries and images that the end-to-end tests bring up
 	$(CARGO) build --locked --workspace --bins --test e2e
 	hack/images.sh build $(IMAGES) || echo "no images: tests with real containers will be skipped (make deps)"
-	$(CARGO) xtask component-image $(TARGET_DIR)/debug/cluster-dns coxswain.local/cluster-dns:v1.36.3 $(IMAGES)/cluster-dns.tar
+	$(foreach bin,$(ADDONS),$(call addon_image,$(TARGET_DIR)/debug,$(bin)))
 	$(foreach bin,$(STATIC_PODS),$(call control_plane_image,$(TARGET_DIR)/debug,$(bin)))
 
 # Every target of the menu is a name, not a file.

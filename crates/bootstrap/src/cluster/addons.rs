@@ -1,15 +1,30 @@
 //! The objects that every cluster gets once its API server answers: bindings of kubeadm's groups, and the addons.
 
+use std::time::Duration;
+
 use api_machinery::gvk::GroupVersion;
 use api_machinery::meta::PatchOptions;
 use api_machinery::value::{Value, ValueMap};
 use client::{Client, Patch, ResourceInfo};
 use serde_json::json;
+use tokio::time::Instant;
 
-use super::settings::{ClusterError, Settings};
+use super::settings::{ClusterError, Layout, Settings};
 
-/// The cluster DNS, with placeholders for the address and domain.
-const CLUSTER_DNS: &str = include_str!("../../../../manifests/addons/cluster-dns.yaml");
+/// What is applied: the file's name and its text, with placeholders for what differs between clusters.
+type Addon = (&'static str, &'static str);
+
+macro_rules! addons {
+    ($($file:literal),*) => {
+        &[$(($file, include_str!(concat!("../../../../manifests/addons/", $file)))),*]
+    };
+}
+
+/// The addons of every cluster, in the order in which they are applied.
+const ADDONS: &[Addon] = addons!["cluster-dns.yaml"];
+/// How long a kind that a definition has just brought may take to be served.
+const SERVED_LIMIT: Duration = Duration::from_secs(30);
+const SERVED_INTERVAL: Duration = Duration::from_millis(200);
 const MANAGER: &str = "coxswain";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
@@ -49,19 +64,38 @@ pub(super) async fn apply(client: &Client, settings: &Settings) -> Result<(), Cl
         });
         apply_one(client, binding).await?;
     }
-    for document in api_machinery::yaml::documents(&cluster_dns(settings)) {
-        match api_machinery::yaml::parse(document) {
-            Ok(parsed) if parsed.value.is_object() => apply_one(client, parsed.value).await?,
-            Ok(_) => {}
-            Err(error) => return Err(ClusterError::Settings(format!("manifests/addons/cluster-dns.yaml: {error}"))),
+    for addon in ADDONS {
+        for object in objects(addon, settings)? {
+            apply_one(client, object).await?;
         }
     }
     Ok(())
 }
 
-fn cluster_dns(settings: &Settings) -> String {
-    let text = CLUSTER_DNS.replace("CLUSTER_DNS_ADDRESS", &settings.dns_address.to_string());
-    text.replace("CLUSTER_DOMAIN", &settings.dns_domain)
+/// The objects of an addon, for this cluster.
+fn objects(&(file, text): &Addon, settings: &Settings) -> Result<Vec<Value>, ClusterError> {
+    let text = filled(text, settings);
+    let parse = |document| match api_machinery::yaml::parse(document) {
+        Ok(parsed) => Ok(parsed.value),
+        Err(error) => Err(ClusterError::Settings(format!("manifests/addons/{file}: {error}"))),
+    };
+    let parsed: Vec<Value> =
+        api_machinery::yaml::documents(&text).into_iter().map(parse).collect::<Result<_, ClusterError>>()?;
+    Ok(parsed.into_iter().filter(Value::is_object).collect())
+}
+
+/// The text of an addon with everything in place that differs between clusters. `NODES_DIR` holds the directories of all
+/// nodes of this machine, and `NODE_DIR` is that of the node that a pod runs on, of which it is told as `NODE_NAME`.
+fn filled(text: &str, settings: &Settings) -> String {
+    let layout = Layout::new(&settings.root);
+    [
+        ("CLUSTER_DNS_ADDRESS", settings.dns_address.to_string()),
+        ("CLUSTER_DOMAIN", settings.dns_domain.clone()),
+        ("NODES_DIR", layout.nodes().display().to_string()),
+        ("NODE_DIR", layout.node("$(NODE_NAME)").display().to_string()),
+    ]
+    .into_iter()
+    .fold(text.to_owned(), |text, (placeholder, value)| text.replace(placeholder, &value))
 }
 
 async fn apply_one(client: &Client, object: Value) -> Result<(), ClusterError> {
@@ -77,13 +111,23 @@ async fn apply_one(client: &Client, object: Value) -> Result<(), ClusterError> {
         namespaced: !namespace.is_empty(),
     };
     let options = PatchOptions { field_manager: MANAGER.into(), force: Some(true), ..PatchOptions::default() };
-    let applied = client.dynamic(&resource, &namespace).patch_with(&name, &Patch::Apply(object), &options).await;
-    applied.map(drop).map_err(|source| ClusterError::Api { action: format!("applying {kind} {name}"), source })
+    let (api, patch, begun) = (client.dynamic(&resource, &namespace), Patch::Apply(object), Instant::now());
+    loop {
+        match api.patch_with(&name, &patch, &options).await {
+            Ok(_) => return Ok(()),
+            // Applying creates what is not there: it is the kind that is not served yet.
+            Err(error) if error.is_not_found() && begun.elapsed() < SERVED_LIMIT => {
+                tokio::time::sleep(SERVED_INTERVAL).await;
+            }
+            Err(source) => return Err(ClusterError::Api { action: format!("applying {kind} {name}"), source }),
+        }
+    }
 }
 
 /// The plural of the kinds that addons are made of.
 fn plural(kind: &str) -> String {
-    format!("{}s", kind.to_lowercase())
+    let kind = kind.to_lowercase();
+    if kind.ends_with('s') { format!("{kind}es") } else { format!("{kind}s") }
 }
 
 #[cfg(test)]
@@ -96,10 +140,10 @@ mod tests {
 
     #[test]
     fn the_dns_server_runs_twice_on_two_nodes_if_there_are_two() {
-        let text = cluster_dns(&Settings::new(Path::new("/var/lib/coxswain")));
-        let documents = api_machinery::yaml::documents(&text);
-        let parsed = documents.into_iter().filter_map(|document| api_machinery::yaml::parse(document).ok());
-        let deployment = parsed.map(|parsed| parsed.value).find(|value| value["kind"] == "Deployment").unwrap();
+        let settings = Settings::new(Path::new("/var/lib/coxswain"));
+        let dns = ADDONS.iter().find(|(file, _)| *file == "cluster-dns.yaml").unwrap();
+        let all = objects(dns, &settings).unwrap();
+        let deployment = all.into_iter().find(|value| value["kind"] == "Deployment").unwrap();
         let json = api_machinery::json::encode_value(&deployment);
         let (deployment, decoded) = api_machinery::object::from_json::<Deployment>(json.as_bytes()).unwrap();
         assert_eq!(decoded.problems, Vec::<String>::new());
@@ -114,5 +158,25 @@ mod tests {
         assert_eq!(term.topology_key, "kubernetes.io/hostname");
         let [own] = term.label_selector.as_ref().unwrap().match_expressions.as_slice() else { panic!("{term:?}") };
         assert!(own.operator == "In" && own.values.contains(&template.metadata.labels[&own.key]));
+    }
+
+    #[test]
+    fn every_addon_is_filled_in() {
+        let settings = Settings::new(Path::new("/var/lib/coxswain"));
+        for addon in ADDONS {
+            let all = objects(addon, &settings).unwrap();
+            assert!(!all.is_empty(), "{} holds nothing", addon.0);
+            for object in all {
+                let text = api_machinery::json::encode_value(&object);
+                for placeholder in ["CLUSTER_DNS_ADDRESS", "CLUSTER_DOMAIN", "NODES_DIR", "NODE_DIR"] {
+                    assert!(!text.contains(placeholder), "{}: {placeholder} is left in {text}", addon.0);
+                }
+            }
+        }
+        assert_eq!(
+            filled("NODES_DIR NODE_DIR", &settings),
+            "/var/lib/coxswain/nodes /var/lib/coxswain/nodes/$(NODE_NAME)"
+        );
+        assert_eq!((plural("StorageClass"), plural("CSIDriver")), ("storageclasses".into(), "csidrivers".into()));
     }
 }

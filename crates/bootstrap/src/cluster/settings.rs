@@ -224,10 +224,16 @@ impl Layout {
         self.node(node).join("etc/kubernetes/manifests")
     }
 
+    /// Where the directories of all nodes are.
+    #[must_use]
+    pub fn nodes(&self) -> PathBuf {
+        self.root.join("nodes")
+    }
+
     /// A node's own directory; what on a real node would be below `/`.
     #[must_use]
     pub fn node(&self, name: &str) -> PathBuf {
-        self.root.join("nodes").join(name)
+        self.nodes().join(name)
     }
 
     /// The kubelet's directory on a node.
