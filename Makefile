@@ -10,7 +10,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 export COXSWAIN_IMAGES ?= $(IMAGES)
 # The addons of every cluster.
 ADDONS := cluster-dns metrics-server
-BINS := kube-apiserver kube-controller-manager kube-scheduler cloud-controller-manager kubelet kube-proxy csi-local $(ADDONS) coxswain
+BINS := kube-apiserver kube-controller-manager kube-scheduler cloud-controller-manager kubelet kube-proxy csi-controller csi-local $(ADDONS) coxswain
 # What static Pods of the control plane are started from: `$(call control_plane_image,DIR,BINARY)`.
 STATIC_PODS := kube-apiserver kube-controller-manager kube-scheduler
 # Each addon is packed from the binary of its name: `$(call addon_image,DIR,BINARY)`.
@@ -125,7 +125,7 @@ bench-up: build images ## From coxswain up to the first running pod, and the mem
 	$(BIN)/bench-up --bin-dir=$(BIN) --images-dir=$(IMAGES) $(FLAGS)
 
 units-boot: ## Boot a systemd with the units of coxswain (as root; needs systemd-container and debootstrap)
-	$(CARGO) build --locked $(foreach bin,$(filter-out cloud-controller-manager csi-local $(ADDONS),$(BINS)),-p bin-$(bin))
+	$(CARGO) build --locked $(foreach bin,$(filter-out cloud-controller-manager csi-controller csi-local $(ADDONS),$(BINS)),-p bin-$(bin))
 	hack/units.sh $(TARGET_DIR)/debug
 
 # All of the workspace and a test with it, so that every crate has the features that it has in `cargo test --workspace`: else

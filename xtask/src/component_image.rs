@@ -1,4 +1,5 @@
-//! `xtask component-image`: packs a binary of the project, with the shared libraries that it needs, as an image archive.
+//! `xtask component-image`: packs a binary of the project, with the shared libraries that it needs and programs of
+//! this machine that it calls, as an image archive.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use image_archive::{Entry, ImageSpec, write_archive};
 
-const USAGE: &str = "usage: xtask component-image BINARY IMAGE OUT.tar";
+const USAGE: &str = "usage: xtask component-image BINARY IMAGE OUT.tar [PROGRAM...]";
 
 /// Runs the task with the arguments that follow its name.
 pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<()> {
@@ -16,7 +17,13 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result
     let name = binary.file_name().and_then(|name| name.to_str()).context(USAGE)?.to_owned();
     let inside = format!("/usr/bin/{name}");
     let mut entries = vec![Entry::File { path: inside.clone(), mode: 0o755, data: stripped(&binary)? }];
-    for (path, target) in libraries(&binary)? {
+    let mut needed = libraries(&binary)?;
+    for program in arguments {
+        let path = installed(&program)?;
+        needed.extend(libraries(&path)?);
+        needed.insert(format!("/usr/bin/{program}"), path);
+    }
+    for (path, target) in needed {
         entries.push(file(&target, &path)?);
     }
     entries.push(Entry::Directory { path: "/tmp".into(), mode: 0o1777 });
@@ -27,6 +34,12 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result
     let mut bytes = Vec::new();
     write_archive(&spec, &mut bytes).with_context(|| format!("packing {name}"))?;
     fs::write(&out, &bytes).with_context(|| format!("writing {}", out.display()))
+}
+
+/// Where a program is on this machine.
+fn installed(program: &str) -> anyhow::Result<PathBuf> {
+    let places = ["/usr/bin", "/usr/sbin", "/bin", "/sbin"].map(|place| Path::new(place).join(program));
+    places.into_iter().find(|path| path.is_file()).with_context(|| format!("{program} is not installed"))
 }
 
 fn file(from: &Path, to: &str) -> anyhow::Result<Entry> {

@@ -50,6 +50,7 @@ pub mod resource_v1beta1;
 pub mod scheduler_config_v1;
 pub mod scheduling_v1;
 pub mod scheduling_v1alpha2;
+pub mod snapshot_v1;
 pub mod storage_v1;
 pub mod storagemigration_v1beta1;
 mod tracing_api_v1;

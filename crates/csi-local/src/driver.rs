@@ -244,8 +244,11 @@ impl Driver {
     }
 }
 
-/// Listens at a socket, which replaces what an earlier process left.
+/// Listens at a socket, which replaces what an earlier process left. Its directory is made where there is none.
 pub(crate) fn listen(socket: &Path) -> io::Result<UnixListenerStream> {
+    if let Some(directory) = socket.parent() {
+        fs::create_dir_all(directory)?;
+    }
     match fs::remove_file(socket) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}

@@ -79,8 +79,7 @@ fn objects(&(file, text): &Addon, settings: &Settings) -> Result<Vec<Value>, Clu
         Ok(parsed) => Ok(parsed.value),
         Err(error) => Err(ClusterError::Settings(format!("manifests/addons/{file}: {error}"))),
     };
-    let parsed: Vec<Value> =
-        api_machinery::yaml::documents(&text).into_iter().map(parse).collect::<Result<_, ClusterError>>()?;
+    let parsed: Vec<Value> = api_machinery::yaml::documents(&text).map(parse).collect::<Result<_, ClusterError>>()?;
     Ok(parsed.into_iter().filter(Value::is_object).collect())
 }
 

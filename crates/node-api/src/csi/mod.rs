@@ -1,12 +1,18 @@
-//! The Container Storage Interface, `csi.v1`: what every driver is held to ([`contract`]), a kubelet's client of its node
-//! service, and a fake of that.
+//! The Container Storage Interface, `csi.v1`: what every driver is held to ([`contract`]), clients of its node and controller
+//! services, a fake of the former, and a driver in memory.
 //! See <https://github.com/container-storage-interface/spec/blob/v1.12.0/spec.md>.
 
+mod access;
 mod client;
 pub mod contract;
+mod controller_client;
 pub mod fake;
+mod memory;
 
+pub use access::access_mode;
 pub use client::{CsiClient, CsiObserver};
+pub use controller_client::CsiController;
+pub use memory::MemoryDriver;
 
 /// Messages and stubs generated from `proto/csi/v1/csi.proto`; names and numbers are the wire contract.
 #[expect(clippy::too_many_lines, reason = "the service dispatch that tonic generates")]

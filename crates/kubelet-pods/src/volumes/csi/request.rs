@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use api_types::core_v1::Pod;
+use node_api::csi::access_mode;
 use node_api::csi::v1::node_service_capability::rpc::Type as Capability;
 use node_api::csi::v1::volume_capability::access_mode::Mode;
 use node_api::csi::v1::volume_capability::{AccessMode, AccessType, MountVolume};
@@ -22,23 +23,16 @@ pub(super) fn capability(volume: &CsiVolume, group: Option<i64>, can: &BTreeSet<
         mount_flags: volume.mount_options.clone(),
         volume_mount_group: group.map(|group| group.to_string()).unwrap_or_default(),
     };
-    let mode = access_mode(&volume.access_modes, can.contains(&Capability::SingleNodeMultiWriter));
+    let mode = first_mode(&volume.access_modes, can.contains(&Capability::SingleNodeMultiWriter));
     VolumeCapability {
         access_mode: Some(AccessMode { mode: mode.into() }),
         access_type: Some(AccessType::Mount(mount)),
     }
 }
 
-/// The first of a volume's modes counts; newer drivers tell one writer of a node from several.
-fn access_mode(modes: &[String], tells_writers: bool) -> Mode {
-    match (modes.first().map_or("ReadWriteOnce", String::as_str), tells_writers) {
-        ("ReadOnlyMany", _) => Mode::MultiNodeReaderOnly,
-        ("ReadWriteMany", _) => Mode::MultiNodeMultiWriter,
-        ("ReadWriteOncePod", true) => Mode::SingleNodeSingleWriter,
-        ("ReadWriteOnce", true) => Mode::SingleNodeMultiWriter,
-        ("ReadWriteOncePod" | "ReadWriteOnce", false) => Mode::SingleNodeWriter,
-        _ => Mode::Unknown,
-    }
+/// The first of a volume's modes counts.
+fn first_mode(modes: &[String], tells_writers: bool) -> Mode {
+    access_mode(modes.first().map_or("ReadWriteOnce", String::as_str), tells_writers)
 }
 
 fn fs_group(pod: &Pod) -> Option<i64> {
@@ -132,7 +126,7 @@ mod tests {
         ];
         for (modes, plain, telling) in cases {
             let modes: Vec<String> = modes.iter().map(ToString::to_string).collect();
-            assert_eq!((access_mode(&modes, false), access_mode(&modes, true)), (plain, telling), "{modes:?}");
+            assert_eq!((first_mode(&modes, false), first_mode(&modes, true)), (plain, telling), "{modes:?}");
         }
     }
 }
