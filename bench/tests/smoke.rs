@@ -86,6 +86,29 @@ fn bench_overload_asks_beside_a_noisy_tenant() {
 }
 
 #[test]
+fn bench_policies_measures_each_server() {
+    let directory = match bin_dir("kube-apiserver") {
+        Ok(directory) => directory,
+        Err(why) => return test_facts::skipped(&why),
+    };
+    let directory = directory.to_str().expect("a path that is text");
+    let found = figures(env!("CARGO_BIN_EXE_bench-api"), &["--quick", "--policies=40", "--bin-dir", directory]);
+    let wanted = [
+        "policies-none-cpu",
+        "policies-ten-more-cpu",
+        "policies-webhook-more-cpu",
+        "policies-audit-cpu",
+        "policies-none-latency",
+        "policies-ten-later",
+        "policies-webhook-later",
+        "policies-audit-later",
+        "policies-change",
+        "policies-change-most",
+    ];
+    assert_eq!(found, wanted);
+}
+
+#[test]
 fn bench_lease_renews_beside_lists() {
     let directory = match bin_dir("kube-apiserver") {
         Ok(directory) => directory,

@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -36,7 +36,7 @@ const EVENTS: usize = 4096;
 /// Streams of one connection, as the API server has it.
 const STREAMS: u32 = 100;
 
-type Body = UnsyncBoxBody<Bytes, Infallible>;
+pub(super) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 struct Bare {
     bodies: RwLock<HashMap<String, Bytes>>,
@@ -50,28 +50,52 @@ struct Bare {
 /// Arguments are missing, or the port is taken.
 pub async fn serve(arguments: &[OsString]) -> Result<()> {
     let [port, identity, bodies] = arguments else { anyhow::bail!("want: PORT CERTIFICATES BODIES") };
-    let port: u16 = port.to_str().and_then(|text| text.parse().ok()).context("the port is no number")?;
-    let acceptor = TlsAcceptor::from(Identity::at(identity.as_ref()).server_tls()?);
     let bare =
         Arc::new(Bare { bodies: RwLock::default(), directory: bodies.into(), events: broadcast::Sender::new(EVENTS) });
+    let answer = move |request: Request<Incoming>| {
+        let answer = bare.answer(&request);
+        std::future::ready(answer)
+    };
+    listen(port, identity.as_ref(), answer).await
+}
+
+/// Serves HTTP/2 over TLS on a port of the loopback address until the process is killed.
+pub(super) async fn listen<F>(
+    port: &OsStr,
+    identity: &Path,
+    answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+) -> Result<()>
+where
+    F: Future<Output = Response<Body>> + Send + 'static,
+{
+    let port: u16 = port.to_str().and_then(|text| text.parse().ok()).context("the port is no number")?;
+    let acceptor = TlsAcceptor::from(Identity::at(identity).server_tls()?);
     let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
     let tasks = TaskGroup::new("bare");
     loop {
         let (stream, _) = listener.accept().await?;
-        let (acceptor, bare, group) = (acceptor.clone(), Arc::clone(&bare), tasks.clone());
+        let (acceptor, answer, group) = (acceptor.clone(), answer.clone(), tasks.clone());
         tasks.spawn("connection", async move {
             // The client sees how its connection ended.
-            let _end = connection(acceptor, bare, group, stream).await;
+            let _end = connection(acceptor, answer, group, stream).await;
         });
     }
 }
 
-async fn connection(acceptor: TlsAcceptor, bare: Arc<Bare>, tasks: TaskGroup, stream: TcpStream) -> Result<()> {
+async fn connection<F>(
+    acceptor: TlsAcceptor,
+    answer: impl Fn(Request<Incoming>) -> F + Send,
+    tasks: TaskGroup,
+    stream: TcpStream,
+) -> Result<()>
+where
+    F: Future<Output = Response<Body>> + Send + 'static,
+{
     stream.set_nodelay(true)?;
     let stream = acceptor.accept(stream).await?;
     let service = service_fn(move |request| {
-        let answer = bare.answer(&request);
-        async move { Ok::<_, Infallible>(answer) }
+        let answer = answer(request);
+        async move { Ok::<_, Infallible>(answer.await) }
     });
     let mut builder = http2::Builder::new(GroupExecutor(tasks));
     builder.max_concurrent_streams(STREAMS).serve_connection(TokioIo::new(stream), service).await?;

@@ -1,5 +1,6 @@
 //! The bare server as a process of its own, and what it is told to send.
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,28 @@ use crate::identity::Identity;
 const ATTEMPTS: usize = 200;
 const PAUSE: Duration = Duration::from_millis(25);
 
+/// Starts this program again as one of its servers, by name, and connects to it.
+pub(super) async fn start(
+    name: &str,
+    directory: &Path,
+    identity: &Identity,
+    more: &[&OsStr],
+    (tls, tasks): (&Arc<ClientConfig>, &TaskGroup),
+) -> Result<(Child, u16, Connection)> {
+    let port = free_port()?;
+    let own = [OsString::from(name), port.to_string().into(), identity.directory().as_os_str().to_owned()];
+    let arguments = own.into_iter().chain(more.iter().map(|&argument| argument.to_owned()));
+    let program = std::env::var_os("BENCH_API").map_or_else(std::env::current_exe, |path| Ok(path.into()))?;
+    let process = Child::start(&program, arguments, &directory.join(format!("{name}.log")))?;
+    for _ in 0..ATTEMPTS {
+        if let Ok(connection) = Connection::open(port, tls, tasks).await {
+            return Ok((process, port, connection));
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    bail!("the {name} does not listen")
+}
+
 /// The running peer; it ends with the value.
 pub(super) struct Peer {
     process: Child,
@@ -36,22 +59,9 @@ impl Peer {
     ) -> Result<Self> {
         let bodies = directory.join("bodies");
         std::fs::create_dir_all(&bodies)?;
-        let port = free_port()?;
-        let arguments = [
-            "bare-server".into(),
-            port.to_string().into(),
-            identity.directory().as_os_str().to_owned(),
-            bodies.clone().into(),
-        ];
-        let program = std::env::var_os("BENCH_API").map_or_else(std::env::current_exe, |path| Ok(path.into()))?;
-        let process = Child::start(&program, arguments, &directory.join("bare-server.log"))?;
-        for _ in 0..ATTEMPTS {
-            if let Ok(connection) = Connection::open(port, tls, tasks).await {
-                return Ok(Self { process, port, bodies, connection });
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
-        bail!("the bare server does not listen")
+        let (process, port, connection) =
+            start("bare-server", directory, identity, &[bodies.as_os_str()], (tls, tasks)).await?;
+        Ok(Self { process, port, bodies, connection })
     }
 
     pub(super) fn pid(&self) -> u32 {

@@ -32,7 +32,18 @@ impl Site {
         identity: &Identity,
         storage: Storage<'_>,
     ) -> Result<Self> {
-        let server = ApiServer::start(&options.bin_dir, directory, identity, storage, &[]).await?;
+        Self::open_with(options, directory, identity, storage, &[]).await
+    }
+
+    /// As [`Self::open`], with further flags of the server.
+    pub(super) async fn open_with(
+        options: &Options,
+        directory: &Path,
+        identity: &Identity,
+        storage: Storage<'_>,
+        flags: &[&str],
+    ) -> Result<Self> {
+        let server = ApiServer::start(&options.bin_dir, directory, identity, storage, flags).await?;
         let tasks = TaskGroup::new("client");
         let tls = identity.client_tls()?;
         let peer = Peer::start(directory, identity, &tls, &tasks).await?;

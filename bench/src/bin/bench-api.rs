@@ -54,6 +54,13 @@ fn command() -> Command {
                 .value_parser(value_parser!(usize)),
         )
         .arg(
+            Arg::new("policies")
+                .long("policies")
+                .value_name("PODS")
+                .help("Instead, what ten policies, a webhook and the audit log add to so many creates")
+                .value_parser(value_parser!(usize)),
+        )
+        .arg(
             Arg::new("soak")
                 .long("soak")
                 .value_name("ROUNDS")
@@ -62,11 +69,17 @@ fn command() -> Command {
         )
 }
 
+/// What the servers that this program starts of itself run on.
+fn threads() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()
+}
+
 fn main() -> Result<()> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    if let Some((_, rest)) = arguments.split_first().filter(|(first, _)| *first == "bare-server") {
-        let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        return threads.block_on(api::bare::serve(rest));
+    match arguments.split_first().and_then(|(first, rest)| Some((first.to_str()?, rest))) {
+        Some(("bare-server", rest)) => return threads()?.block_on(api::bare::serve(rest)),
+        Some(("bare-webhook", rest)) => return threads()?.block_on(api::webhook::serve(rest)),
+        _ => {}
     }
     let matches = command().get_matches();
     let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
@@ -85,6 +98,9 @@ fn main() -> Result<()> {
     }
     if let Some(&times) = matches.get_one("overload") {
         return runtime.block_on(unless_ended(api::overload(&options, times)));
+    }
+    if let Some(&creates) = matches.get_one("policies") {
+        return runtime.block_on(unless_ended(api::policies(&options, creates)));
     }
     match matches.get_one("soak") {
         Some(rounds) => runtime.block_on(unless_ended(api::soak(&options, *rounds))),
