@@ -7,6 +7,7 @@ mod identity;
 pub(crate) mod resources;
 pub(crate) mod services;
 pub(crate) mod storage;
+pub(crate) mod writes;
 
 use std::sync::Arc;
 
@@ -42,15 +43,18 @@ const SIZES: Desc = Desc::new("apiserver_response_sizes", "Bytes of answers to r
 const LONG_RUNNING: Desc =
     Desc::new("apiserver_longrunning_requests", "Requests that last and are running now.", Stability::Stable)
         .labels(&["verb", "group", "version", "resource", "subresource", "scope", "component"]);
-const IN_FLIGHT: Desc =
-    Desc::new("apiserver_current_inflight_requests", "Requests that are running now.", Stability::Stable)
-        .labels(&["request_kind"]);
 const TERMINATIONS: Desc = Desc::new(
     "apiserver_request_terminations_total",
     "Requests that the server refused or cut to protect itself.",
     Stability::Alpha,
 )
 .labels(&["verb", "group", "version", "resource", "subresource", "scope", "component", "code"]);
+const ABORTS: Desc = Desc::new(
+    "apiserver_request_aborts_total",
+    "Requests whose answer was cut off as it was not taken in time.",
+    Stability::Alpha,
+)
+.labels(&["verb", "group", "version", "resource", "subresource", "scope"]);
 const SELF_REQUESTS: Desc =
     Desc::new("apiserver_selfrequest_total", "Requests of the server to itself.", Stability::Alpha).labels(&[
         "verb",
@@ -153,8 +157,8 @@ pub(crate) struct ApiMetrics {
     pub(crate) duration: Histograms,
     pub(crate) sizes: Histograms,
     pub(crate) long_running: Gauges,
-    pub(crate) in_flight: Gauges,
     pub(crate) terminations: Counters,
+    pub(crate) aborts: Counters,
     pub(crate) self_requests: Counters,
     pub(crate) watch_events: Counters,
     pub(crate) deprecated: Gauges,
@@ -193,8 +197,8 @@ impl ApiMetrics {
             duration: registry.histograms(&DURATION),
             sizes: registry.histograms(&SIZES),
             long_running: registry.gauges(&LONG_RUNNING),
-            in_flight: registry.gauges(&IN_FLIGHT),
             terminations: registry.counters(&TERMINATIONS),
+            aborts: registry.counters(&ABORTS),
             self_requests: registry.counters(&SELF_REQUESTS),
             watch_events: registry.counters(&WATCH_EVENTS),
             deprecated: registry.gauges(&DEPRECATED),

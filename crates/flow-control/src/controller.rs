@@ -19,6 +19,7 @@ use crate::{Caller, Moment, objects};
 pub struct Controller<T> {
     server_seats: u32,
     levels: BTreeMap<String, Standing<T>>,
+    fair_fraction: f64,
 }
 
 /// What a configuration comes to.
@@ -56,7 +57,7 @@ impl<T: Caller> Controller<T> {
     /// One for a server with some seats, that has only what must be there.
     #[must_use]
     pub fn new(now: Moment, server_seats: u32) -> (Self, Configured<T>) {
-        let mut controller = Self { server_seats, levels: BTreeMap::new() };
+        let mut controller = Self { server_seats, levels: BTreeMap::new(), fair_fraction: 0.0 };
         let configured = controller.configure(now, &[], &[]);
         (controller, configured)
     }
@@ -159,7 +160,15 @@ impl<T: Caller> Controller<T> {
             standing.state.current = *seats;
             standing.state.level.queues().set_limit(now, *seats);
         }
-        Adjustment { fair_fraction: shared.map(|shared| shared.fair_fraction) }
+        let fair_fraction = shared.map(|shared| shared.fair_fraction);
+        self.fair_fraction = fair_fraction.unwrap_or(self.fair_fraction);
+        Adjustment { fair_fraction }
+    }
+
+    /// Which part of its target each level got when seats were shared out last.
+    #[must_use]
+    pub fn fair_fraction(&self) -> f64 {
+        self.fair_fraction
     }
 
     /// How each level stands, by name.

@@ -39,6 +39,12 @@ impl Ratio {
         self.numerator = numerator;
     }
 
+    /// Changes the upper part by so much.
+    pub fn add(&mut self, now: Moment, by: f64) {
+        self.observe(now);
+        self.numerator += by;
+    }
+
     /// Changes the lower part.
     pub fn set_denominator(&mut self, now: Moment, denominator: f64) {
         self.observe(now);
@@ -85,7 +91,7 @@ mod tests {
         let at = Duration::from_nanos;
         let mut ratio = Ratio::new(at(0), &[0.0, 0.5], 4.0);
         ratio.set(at(10), 2.0);
-        ratio.set(at(15), 4.0);
+        ratio.add(at(15), 2.0);
         ratio.set_denominator(at(17), 8.0);
         let counts = ratio.counts(at(20));
         assert_eq!(counts.buckets, [(0.0, 10), (0.5, 10 + 5 + 3)]);

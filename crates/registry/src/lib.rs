@@ -27,6 +27,7 @@ mod list;
 mod list_options;
 mod metadata;
 mod namespaces;
+mod observer;
 mod questions;
 mod registry;
 mod resource;
@@ -54,6 +55,7 @@ pub use failure::watch_fault;
 pub use list::List;
 pub use list_options::{Reading, default_list_options, validate_list_options};
 pub use metadata::validate_embedded as validate_embedded_metadata;
+pub use observer::{Comparison, WriteObserver};
 pub use registry::{Observers, Registry, RegistryOptions, ResourceStore, Transformers, uncached_by_default};
 pub use resource::{Resource, Setup};
 pub use services::{

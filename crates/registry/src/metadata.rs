@@ -9,6 +9,8 @@ use api_machinery::{json, reflect};
 use base::Rng;
 use kinds::rules::{Endpoint, MetadataCheck, Rules};
 
+use crate::observer::Comparison;
+
 /// Generated names end in this many random characters.
 const SUFFIX_LENGTH: usize = 5;
 /// The prefix of a generated name is cut to this, so that the whole is a label value.
@@ -314,23 +316,25 @@ fn validate_manager(entry: &ManagedFieldsEntry, path: &Path, errors: &mut ErrorL
 }
 
 /// Restores the times of field ownership where nothing else changed, so that writing what is there writes nothing.
-pub(crate) fn revert_idle_timestamps(object: &mut dyn Object, live: &dyn Object) {
+pub(crate) fn revert_idle_timestamps(object: &mut dyn Object, live: &dyn Object) -> Comparison {
     let old = &live.meta().managed_fields;
     if object.meta().managed_fields.len() != old.len() {
-        return;
+        return Comparison::NotNeeded;
     }
     let times: Vec<_> = object.meta().managed_fields.iter().map(|entry| entry.time).collect();
     if times.iter().eq(old.iter().map(|entry| &entry.time)) {
-        return;
+        return Comparison::NotNeeded;
     }
     for (entry, old) in object.meta_mut().managed_fields.iter_mut().zip(old) {
         entry.time = old.time;
     }
-    if !reflect::equal_structs(object.as_reflect(), live.as_reflect()) {
-        for (entry, time) in object.meta_mut().managed_fields.iter_mut().zip(times) {
-            entry.time = time;
-        }
+    if reflect::equal_structs(object.as_reflect(), live.as_reflect()) {
+        return Comparison::Equal;
     }
+    for (entry, time) in object.meta_mut().managed_fields.iter_mut().zip(times) {
+        entry.time = time;
+    }
+    Comparison::ObjectsDiffer
 }
 
 #[cfg(test)]

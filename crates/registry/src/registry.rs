@@ -18,6 +18,7 @@ use crate::companion;
 use crate::context::{RulesRef, Track};
 use crate::conversion::{Conversion, OfKind};
 use crate::counts::Counts;
+use crate::observer::{NoObserver, WriteObserver};
 use crate::resource::{Resource, Setup, Shared};
 use crate::services::{AllocationRecorder, NoRecorder, ServiceCompanion, ServiceOptions};
 use crate::store::Store;
@@ -53,6 +54,8 @@ pub struct RegistryOptions {
     pub services: ServiceOptions,
     /// Who is told of addresses and ports that are given out.
     pub allocation: Arc<dyn AllocationRecorder>,
+    /// Who is told of writes.
+    pub writes: Arc<dyn WriteObserver>,
     /// Whose the fields of objects are that the registry makes itself; nothing where nobody keeps that.
     pub own_fields: Option<Arc<Track<'static>>>,
     /// The revision up to which the store was compacted: no list is answered as of an earlier one, though a cache may
@@ -99,6 +102,7 @@ impl RegistryOptions {
             uncached: uncached_by_default(),
             services: ServiceOptions::default(),
             allocation: Arc::new(NoRecorder),
+            writes: Arc::new(NoObserver),
             own_fields: None,
             compacted: Arc::default(),
             elsewhere: HashMap::new(),
@@ -140,6 +144,7 @@ impl Registry {
                 gates: options.gates.clone(),
                 garbage_collector: options.garbage_collector,
                 delete_collection_workers: options.delete_collection_workers,
+                writes: Arc::clone(&options.writes),
             }),
             leases,
             services: Arc::new(ServiceCompanion::new(&options, Weak::clone(registry))),
@@ -340,7 +345,9 @@ impl Registry {
 
 fn lease_pool(options: &RegistryOptions, backend: &Arc<dyn Backend>) -> LeasePool {
     let pool = LeasePoolOptions { reuse_duration: options.lease_reuse, ..LeasePoolOptions::default() };
+    let writes = Arc::clone(&options.writes);
     LeasePool::new(Arc::clone(backend), Arc::clone(&options.clock), pool)
+        .telling(move |objects| writes.lease_full(objects))
 }
 
 /// Where a resource is, or where it would be.

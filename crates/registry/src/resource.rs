@@ -15,6 +15,7 @@ use crate::codec::StorageMedia;
 use crate::companion::Companion;
 use crate::context::RulesRef;
 use crate::conversion::Conversion;
+use crate::observer::WriteObserver;
 use crate::registry::Registry;
 use crate::store::Store;
 
@@ -28,6 +29,8 @@ pub(crate) struct Shared {
     pub(crate) garbage_collector: bool,
     /// How many objects of a collection are deleted at a time.
     pub(crate) delete_collection_workers: usize,
+    /// Who is told of writes.
+    pub(crate) writes: Arc<dyn WriteObserver>,
 }
 
 impl Shared {

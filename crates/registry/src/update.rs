@@ -128,7 +128,10 @@ impl Resource {
         };
         let result = self.check_and_write(request, live, object, old).await;
         let outcome = match &result {
-            Ok(Swap::Done(_)) if !request.cx.dry_run => WriteResult::Written,
+            Ok(Swap::Done(item)) if !request.cx.dry_run => {
+                self.shared.writes.updated(self.info(), request.endpoint, old, item.object());
+                WriteResult::Written
+            }
             Ok(_) => WriteResult::Refused,
             Err(error) => WriteResult::of_error(error),
         };
@@ -225,7 +228,7 @@ impl Resource {
             return Err(ApiError::invalid(&self.group_kind(), request.name, &errors));
         }
         request.hooks.admission.warn(&self.rules.update_warnings(request.endpoint, &*object, old));
-        metadata::revert_idle_timestamps(&mut *object, old);
+        self.revert_idle_timestamps(request, &mut *object, old);
         request.hooks.admission.validate(Operation::Update, Some(&*object), Some(old)).await?;
         let goes = finalizers::last_one_gone(object.meta(), old.meta()) && self.companion.may_go(&*object);
         if request.cx.dry_run {
@@ -240,6 +243,14 @@ impl Resource {
         match self.store.replace(live, stored_form, request.hooks.managed_fields()).await? {
             Swap::Done(item) => Ok(Swap::Done(self.to_served(item).await?)),
             lost => Ok(lost),
+        }
+    }
+
+    fn revert_idle_timestamps(&self, request: &Request<'_>, object: &mut dyn Object, old: &dyn Object) {
+        let begun = self.shared.clock.monotonic();
+        let outcome = metadata::revert_idle_timestamps(object, old);
+        if !request.cx.dry_run {
+            self.shared.writes.compared(outcome, self.shared.clock.monotonic().saturating_duration_since(begun));
         }
     }
 

@@ -38,12 +38,19 @@ pub struct LeasePool {
     options: LeasePoolOptions,
     /// Held while a lease is granted, so that a burst of objects waits for one lease and does not make many.
     current: Mutex<Option<Current>>,
+    told: Option<Box<dyn Fn(u64) + Send + Sync>>,
 }
 
 impl LeasePool {
     /// A pool without a lease.
     pub fn new(backend: Arc<dyn Backend>, clock: SharedClock, options: LeasePoolOptions) -> Self {
-        Self { backend, clock, options, current: Mutex::new(None) }
+        Self { backend, clock, options, current: Mutex::new(None), told: None }
+    }
+
+    /// Has `told` called with how many objects a lease has when no further one joins it.
+    #[must_use]
+    pub fn telling(self, told: impl Fn(u64) + Send + Sync + 'static) -> Self {
+        Self { told: Some(Box::new(told)), ..self }
     }
 
     /// A lease that lasts at least `ttl`, for one object.
@@ -63,7 +70,10 @@ impl LeasePool {
             }
         }
         let lease = self.backend.lease_grant(longest).await?;
-        *current = Some(Current { lease, ends: now + longest, objects: 1 });
+        let former = current.replace(Current { lease, ends: now + longest, objects: 1 });
+        if let (Some(told), Some(former)) = (&self.told, former) {
+            told(former.objects);
+        }
         Ok(lease)
     }
 
@@ -91,7 +101,9 @@ mod tests {
         let clock = TokioClock::shared();
         let store = Memory::new(MemoryOptions::default(), Arc::clone(&clock), &group);
         let options = LeasePoolOptions { max_objects: 3, ..LeasePoolOptions::default() };
-        let pool = LeasePool::new(store, clock, options);
+        let full = Arc::new(parking_lot::Mutex::new(Vec::new()));
+        let told = Arc::clone(&full);
+        let pool = LeasePool::new(store, clock, options).telling(move |objects| told.lock().push(objects));
         let hour = Duration::from_secs(3_600);
         let first = pool.lease(hour).await.expect("a lease");
         tokio::time::sleep(Duration::from_secs(60)).await;
@@ -103,5 +115,6 @@ mod tests {
         assert_ne!(second, third, "it no longer lasts an hour");
         assert_eq!((pool.lease(hour).await, pool.lease(hour).await), (Ok(third), Ok(third)));
         assert_ne!(pool.lease(hour).await, Ok(third), "three objects are enough");
+        assert_eq!(*full.lock(), [2, 1, 1, 3]);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use component_base::serving::{RemoteAddr, Response};
+use component_base::serving::{RemoteAddr, Response, TakenBy};
 use http::request::Parts;
 use http::{HeaderValue, StatusCode, Uri, header};
 use tokio::time::Instant;
@@ -194,12 +194,24 @@ impl Observation {
         }
     }
 
+    /// Counts it where the answer is cut off.
+    fn follow(&self, response: &mut Response) {
+        if let (true, Some(taken_by)) = (self.counted, response.extensions_mut().get_mut::<TakenBy>()) {
+            let (cx, labels) = (Arc::clone(&self.cx), self.labels.clone());
+            taken_by.tell(move || {
+                let [aborted @ .., _component] = labels.values();
+                cx.metrics.aborts.with(&aborted).inc();
+            });
+        }
+    }
+
     fn long_running_gauge(&self) -> prometheus::Gauge {
         self.cx.metrics.long_running.with(&self.labels.values())
     }
 
     /// Goes on until the answer is sent.
-    pub(super) fn watch_over(mut self, response: Response) -> Response {
+    pub(super) fn watch_over(mut self, mut response: Response) -> Response {
+        self.follow(&mut response);
         self.code = response.status().as_u16().to_string();
         // 401 and 403 are counted by authentication and authorization.
         self.refused = matches!(self.code.as_str(), "401" | "403");

@@ -113,7 +113,7 @@ impl Road {
         let work = Box::pin(self.identified(request));
         let mut response = deadline::within(&cx.metrics, deadline, info, work).await?;
         if let Some(deadline) = deadline {
-            response.extensions_mut().insert(TakenBy(deadline));
+            response.extensions_mut().insert(TakenBy::new(deadline));
         }
         // Shutdown waits for what is still being sent, too.
         Ok(if running.is_counted() { held::hold(response, running) } else { response })

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::flow_control::{Arrival, Asked, AskedResource, Controller, Moment, Passed, Reason, Table};
+use ::flow_control::{Arrival, Asked, AskedResource, Controller, Moment, Passed, Reason, Table, Work};
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use base::SharedClock;
-use component_base::metrics::{Gauges, Metrics};
+use component_base::metrics::Metrics;
 use parking_lot::Mutex;
 use registry::Registry;
 use tokio::sync::oneshot;
@@ -18,7 +18,7 @@ use super::metrics::{FlowMetrics, Series};
 use super::seat::{Asker, Details, Shared, Turn};
 use super::watches::Watches;
 use crate::config::RequestConfig;
-use crate::limits::{Admitted, Classified, Full, Seat, Seats, Wanted};
+use crate::limits::{Admitted, Classified, Concurrency, Full, Seat, Seats, Wanted};
 use crate::request::RequestInfo;
 
 /// The longest that a request waits.
@@ -52,13 +52,13 @@ impl FlowControl {
         registry: &Arc<Registry>,
         clock: &SharedClock,
         metrics: &Metrics,
-        in_flight: &Gauges,
     ) -> Arc<Self> {
         let seats = u32::try_from(limits.max_in_flight + limits.max_mutating_in_flight).unwrap_or(u32::MAX);
         let (controller, configured) = Controller::new(Duration::ZERO, seats);
         let flow_metrics = Arc::new(FlowMetrics::new(metrics));
         let current = Current::new(configured.table, &flow_metrics);
-        let shared = Arc::new(Shared::new(clock, ["readOnly", "mutating"].map(|kind| in_flight.with(&[kind]))));
+        // Levels share seats, and not so many of each kind.
+        let shared = Arc::new(Shared::new(clock, Concurrency::new(metrics, clock, [1.0; 2])));
         let controller = Arc::new(Mutex::new(controller));
         levels::show(&controller, &shared, metrics);
         Arc::new(Self {
@@ -118,8 +118,7 @@ impl Seats for FlowControl {
         };
         let (schema, level) = (flow.schema, &flow.schema.level);
         let classified = Some(Classified { schema_uid: schema.uid.clone(), level_uid: schema.level_uid.clone() });
-        let work =
-            if level.is_exempt() { flow_control::Work::default() } else { self.work(wanted, level.widest_request()) };
+        let work = if level.is_exempt() { Work::default() } else { self.work(wanted, level.widest_request(), &series) };
         series.estimated(&work);
         let watch = is_watch.then(|| self.watches.register(info)).flatten();
         let details = Details { user: user.username.clone(), info: Arc::clone(info), schema: Arc::clone(schema) };
@@ -141,7 +140,7 @@ impl Seats for FlowControl {
         let seat = match passed {
             Ok(Passed::Runs(ticket)) => Ok(Turn::new(&self.shared, Arc::clone(level), ticket, info.is_read_only())),
             Ok(Passed::Waits(ticket)) => {
-                let turn = Turn::waiting(&self.shared, Arc::clone(level), ticket);
+                let turn = Turn::waiting(&self.shared, Arc::clone(level), ticket, info.is_read_only());
                 let limit = self.wait_limit(wanted.deadline);
                 self.wait(turn, woken, limit, &series, info.is_read_only()).await
             }

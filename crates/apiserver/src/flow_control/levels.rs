@@ -31,6 +31,7 @@ families! {
         &["priority_level", "phase"];
     EPOCHS: Alpha "epoch_advance_total" "How often virtual time was set back." &["priority_level", "success"];
     BOUNDS: Alpha "next_s_bounds" "Least and greatest start of queues." &["priority_level", "bound"];
+    FAIR_FRACTION: Alpha "seat_fair_frac" "Part of its target that each level got when seats were shared out." &[];
     DISCOUNTED: Alpha "next_discounted_s_bounds" "The same without what runs." &["priority_level", "bound"];
 }
 
@@ -57,6 +58,12 @@ pub(super) fn show(controller: &Levels, shared: &Arc<Shared>, metrics: &Metrics)
         let samples = each(controller, shared, move |_, state| vec![(vec![], Value::Gauge(look(state)))]);
         metrics.computed_gauges(desc, samples);
     }
+    let levels = Arc::downgrade(controller);
+    let fraction = move || {
+        let fraction = levels.upgrade().map(|levels| levels.lock().fair_fraction());
+        fraction.into_iter().map(|fraction| (vec![], Value::Gauge(fraction))).collect()
+    };
+    metrics.computed_gauges(&FAIR_FRACTION, Box::new(fraction));
     metrics.computed_histograms(&DEMAND, ratios(controller, shared, |own| vec![(None, &mut own.demand)]));
     metrics.computed_histograms(&SEATS, ratios(controller, shared, |own| vec![(Some("executing"), &mut own.seats)]));
     metrics.computed_histograms(

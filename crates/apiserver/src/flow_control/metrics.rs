@@ -33,6 +33,8 @@ families! {
     RAN: Alpha "request_execution_seconds" "Time that requests ran." &["priority_level", "flow_schema", "type"], SECONDS;
     WORK: Alpha "work_estimated_seats" "Seats that requests were expected to need." FLOW,
         &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 100.0];
+    WATCHES: Alpha "watch_count_samples" "Watches that a write concerned." FLOW,
+        &[0.0, 1.0, 10.0, 100.0, 1000.0, 10000.0];
     NO_ROOM: Alpha "request_dispatch_no_accommodation_total" "Requests whose turn came too early for their seats." FLOW;
 }
 
@@ -48,6 +50,7 @@ pub(super) struct FlowMetrics {
     waited: Histograms,
     ran: Histograms,
     work: Histograms,
+    watches: Histograms,
     no_room: Counters,
 }
 
@@ -66,6 +69,7 @@ pub(super) struct Series {
     ran: prometheus::Histogram,
     held: prometheus::Histogram,
     work: prometheus::Histogram,
+    watches: prometheus::Histogram,
     no_room: prometheus::Counter,
 }
 
@@ -82,6 +86,7 @@ impl FlowMetrics {
             waited: metrics.histograms(&WAITED),
             ran: metrics.histograms(&RAN),
             work: metrics.histograms(&WORK),
+            watches: metrics.histograms(&WATCHES),
             no_room: metrics.counters(&NO_ROOM),
         }
     }
@@ -102,6 +107,7 @@ impl FlowMetrics {
             ran: self.ran.with(&[level, schema, "regular"]),
             held: self.ran.with(&[level, schema, "final"]),
             work: self.work.with(flow),
+            watches: self.watches.with(flow),
             no_room: self.no_room.with(flow),
         })
     }
@@ -110,6 +116,10 @@ impl FlowMetrics {
 impl Series {
     pub(super) fn estimated(&self, work: &Work) {
         self.work.observe(work.max_seats().into());
+    }
+
+    pub(super) fn concerned(&self, watches: u32) {
+        self.watches.observe(watches.into());
     }
 
     pub(super) fn queued(&self, seats: u32, length: usize) {

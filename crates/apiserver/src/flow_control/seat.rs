@@ -9,6 +9,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 use super::metrics::Series;
+use crate::limits::{Concurrency, Present};
 use crate::request::RequestInfo;
 
 /// What dumps tell of a request.
@@ -76,13 +77,13 @@ pub(super) struct Shared {
     begun: Instant,
     /// Seats are held for a while; somebody has to see to it that they are freed.
     held: Notify,
-    /// Requests that run: reads, and all others.
-    in_flight: [prometheus::Gauge; 2],
+    /// Requests that run and wait.
+    concurrency: Concurrency,
 }
 
 impl Shared {
-    pub(super) fn new(clock: &SharedClock, in_flight: [prometheus::Gauge; 2]) -> Self {
-        Self { clock: Arc::clone(clock), begun: clock.monotonic(), held: Notify::new(), in_flight }
+    pub(super) fn new(clock: &SharedClock, concurrency: Concurrency) -> Self {
+        Self { clock: Arc::clone(clock), begun: clock.monotonic(), held: Notify::new(), concurrency }
     }
 
     pub(super) fn clock(&self) -> &SharedClock {
@@ -114,28 +115,24 @@ pub(super) struct Turn {
 }
 
 enum Stage {
-    Waits,
-    /// Counted by a gauge.
-    Runs(prometheus::Gauge),
+    Waits { _counted: Present },
+    Runs { _counted: Present },
     GaveUp,
 }
 
 impl Turn {
-    pub(super) fn waiting(shared: &Arc<Shared>, level: Arc<Level<Asker>>, ticket: Ticket) -> Self {
-        Self { level, ticket, shared: Arc::clone(shared), stage: Stage::Waits }
+    pub(super) fn waiting(shared: &Arc<Shared>, level: Arc<Level<Asker>>, ticket: Ticket, is_read_only: bool) -> Self {
+        let stage = Stage::Waits { _counted: shared.concurrency.waits(is_read_only) };
+        Self { level, ticket, shared: Arc::clone(shared), stage }
     }
 
     pub(super) fn new(shared: &Arc<Shared>, level: Arc<Level<Asker>>, ticket: Ticket, is_read_only: bool) -> Self {
-        let mut turn = Self::waiting(shared, level, ticket);
-        turn.runs(is_read_only);
-        turn
+        let stage = Stage::Runs { _counted: shared.concurrency.runs(is_read_only) };
+        Self { level, ticket, shared: Arc::clone(shared), stage }
     }
 
     pub(super) fn runs(&mut self, is_read_only: bool) {
-        let [reads, writes] = &self.shared.in_flight;
-        let gauge = if is_read_only { reads } else { writes };
-        gauge.inc();
-        self.stage = Stage::Runs(gauge.clone());
+        self.stage = Stage::Runs { _counted: self.shared.concurrency.runs(is_read_only) };
     }
 
     /// Does not wait any longer; false where its turn has come.
@@ -151,13 +148,11 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         // Of one that waits nobody has heard yet whether its turn has come.
-        if matches!(self.stage, Stage::Waits) {
+        if matches!(self.stage, Stage::Waits { .. }) {
             self.give_up(Reason::Cancelled);
         }
-        match &self.stage {
-            Stage::GaveUp => return,
-            Stage::Waits => {}
-            Stage::Runs(gauge) => gauge.dec(),
+        if matches!(self.stage, Stage::GaveUp) {
+            return;
         }
         if self.level.queues().finish(self.shared.now(), self.ticket).is_some() {
             self.shared.held.notify_one();

@@ -3,12 +3,14 @@
 use flow_control::{ListSize, Source, Work, list_seats, write_work};
 
 use super::control::FlowControl;
+use super::metrics::Series;
 use crate::limits::Wanted;
 use crate::request::Query;
 
 impl FlowControl {
-    /// The work of a request on a level whose requests take at most `widest` seats.
-    pub(super) fn work(&self, wanted: &Wanted<'_>, widest: u32) -> Work {
+    /// The work of a request on a level whose requests take at most `widest` seats; how many watches a write concerns is
+    /// counted by `series`.
+    pub(super) fn work(&self, wanted: &Wanted<'_>, widest: u32, series: &Series) -> Work {
         let info = wanted.info;
         if !info.is_resource {
             return Work::default();
@@ -17,7 +19,11 @@ impl FlowControl {
             "list" => self.list(wanted, widest),
             "watch" if sends_initial_events(wanted.query) => self.list(wanted, widest),
             "create" if info.resource == "serviceaccounts" && info.subresource == "token" => Work::default(),
-            "create" | "update" | "patch" | "delete" => write_work(self.watches.concerned(info), widest),
+            "create" | "update" | "patch" | "delete" => {
+                let watches = self.watches.concerned(info);
+                series.concerned(watches);
+                write_work(watches, widest)
+            }
             _ => Work::default(),
         }
     }

@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use authz::in_group;
-use component_base::metrics::Gauges;
+use base::SharedClock;
+use component_base::metrics::Metrics;
 
+use super::concurrency::{Concurrency, Present};
 use super::seats::{Admitted, Full, Seat, Seats, Wanted};
 use crate::config::RequestConfig;
 
@@ -15,32 +17,34 @@ use crate::config::RequestConfig;
 pub(crate) struct InFlight {
     reads: Room,
     writes: Room,
+    concurrency: Concurrency,
 }
 
 struct Room {
     taken: Arc<AtomicUsize>,
     /// Zero is without limit.
     limit: usize,
-    gauge: prometheus::Gauge,
 }
 
 struct Guard {
     taken: Arc<AtomicUsize>,
-    gauge: prometheus::Gauge,
+    _counted: Present,
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
         self.taken.fetch_sub(1, Ordering::Relaxed);
-        self.gauge.dec();
     }
 }
 
 impl InFlight {
-    /// As many as the configuration says, shown by the gauges.
-    pub(crate) fn new(limits: &RequestConfig, gauges: &Gauges) -> Self {
-        let room = |kind, limit| Room { taken: Arc::default(), limit, gauge: gauges.with(&[kind]) };
-        Self { reads: room("readOnly", limits.max_in_flight), writes: room("mutating", limits.max_mutating_in_flight) }
+    /// As many as the configuration says.
+    pub(crate) fn new(limits: &RequestConfig, metrics: &Metrics, clock: &SharedClock) -> Self {
+        let room = |limit| Room { taken: Arc::default(), limit };
+        let (reads, writes) = (limits.max_in_flight, limits.max_mutating_in_flight);
+        #[expect(clippy::cast_precision_loss, reason = "limits are small")]
+        let parts = [reads, writes].map(|limit| limit.max(1) as f64);
+        Self { reads: room(reads), writes: room(writes), concurrency: Concurrency::new(metrics, clock, parts) }
     }
 }
 
@@ -55,8 +59,8 @@ impl Seats for InFlight {
         }
         let room = if info.is_read_only() { &self.reads } else { &self.writes };
         let before = room.taken.fetch_add(1, Ordering::Relaxed);
-        room.gauge.inc();
-        let guard = Guard { taken: Arc::clone(&room.taken), gauge: room.gauge.clone() };
+        let counted = self.concurrency.runs(info.is_read_only());
+        let guard = Guard { taken: Arc::clone(&room.taken), _counted: counted };
         if room.limit == 0 || before < room.limit || in_group(wanted.user, authn::MASTERS) {
             return admitted(Ok(Seat::held_by(guard)));
         }

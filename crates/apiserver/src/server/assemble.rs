@@ -38,6 +38,7 @@ use crate::limits::{InFlight, Running, Seats, Watches};
 use crate::metrics::resources;
 use crate::metrics::services::{AllocationMetrics, show_networks};
 use crate::metrics::storage::StorageMetrics;
+use crate::metrics::writes::WriteMetrics;
 use crate::metrics::{AdmissionMetrics, ApiMetrics};
 use crate::peers;
 use crate::routes::Routes;
@@ -198,6 +199,7 @@ fn built_in(
     mut options: RegistryOptions,
 ) -> (Arc<Registry>, BTreeSet<BuiltInResource>) {
     options.allocation = Arc::new(AllocationMetrics::new(metrics));
+    options.writes = Arc::new(WriteMetrics::new(metrics));
     let calls = Arc::new(StorageMetrics::new(metrics));
     options.observers = Arc::new(move |resource| Some(calls.observer(resource)));
     let registry = Registry::new(options);
@@ -292,10 +294,9 @@ fn seats(
     hooks: &mut Vec<Arc<dyn PostStartHook>>,
 ) -> Arc<dyn Seats> {
     if !config.requests.fairness {
-        return Arc::new(InFlight::new(&config.requests, &metrics.in_flight));
+        return Arc::new(InFlight::new(&config.requests, &metrics.registry, lifecycle.clock()));
     }
-    let control =
-        FlowControl::new(&config.requests, registry, lifecycle.clock(), &metrics.registry, &metrics.in_flight);
+    let control = FlowControl::new(&config.requests, registry, lifecycle.clock(), &metrics.registry);
     flow_control::install(routes, &control);
     hooks.push(Arc::new(flow_control::Consumer(Arc::clone(&control))));
     hooks.push(Arc::new(flow_control::Filter(Arc::clone(&control))));

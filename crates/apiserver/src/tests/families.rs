@@ -2,6 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use base::Rng;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use component_base::serving::TakenBy;
+use pki::{AltNames, CertificateAuthority, CertificateRequest, CertificateSpec, KeyAlgorithm, Name, PrivateKey};
+use serde_json::json;
+
 use super::harness::Api;
 
 /// What is not served, and why, for users.
@@ -72,4 +79,87 @@ async fn writes_are_counted_by_their_bodies_and_what_becomes_of_unknown_fields()
     let told =
         "apiserver_watch_cache_initializations_total{group=\"autoscaling\",resource=\"horizontalpodautoscalers\"} 1";
     assert_eq!(text.lines().filter(|line| *line == told).count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_that_are_cut_off_are_counted() {
+    let api = Api::start().await;
+    let mut response = api.open("GET /api/v1/namespaces/default/configmaps", &[], "").await;
+    let taken_by = response.extensions_mut().remove::<TakenBy>().expect("it has to be taken in time");
+    let head = "apiserver_request_aborts_total{";
+    assert!(!api.get("/metrics").await.text.contains(head));
+    taken_by.cut();
+    let text = api.get("/metrics").await.text;
+    let line = format!(
+        "{head}group=\"\",resource=\"configmaps\",scope=\"namespace\",subresource=\"\",verb=\"LIST\",version=\"v1\"}} 1"
+    );
+    assert!(text.lines().any(|shown| shown == line), "{line}: {text}");
+}
+
+/// What is told of writes and of watches that they concern.
+#[tokio::test(start_paused = true)]
+async fn updates_say_what_they_change_and_whom_they_concern() {
+    let api = Api::start().await;
+    api.config_map("a").await;
+    let path = "/api/v1/namespaces/default/configmaps/a";
+    let _watch = api.open("GET /api/v1/namespaces/default/configmaps?watch=1", &[], "").await;
+    for (body, name) in [(r#"{"data":{"k":"v"}}"#, "new owners"), (r#"{"data":{"k":"w"}}"#, "another value")] {
+        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        assert_eq!(api.patch("merge-patch", path, body).await.code, 200, "{name}");
+    }
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    assert_eq!(api.patch("merge-patch", path, r#"{"data":{"k":"w"}}"#).await.code, 200);
+    let text = api.get("/metrics").await.text;
+    let count = |head: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(head));
+        line.and_then(|rest| rest.trim().parse::<f64>().ok()).unwrap_or_else(|| panic!("{head} is not in {text}"))
+    };
+    let compared =
+        |path: &str| count(&format!("apiserver_request_timestamp_comparison_time_count{{code_path=\"{path}\"}}"));
+    assert_eq!(compared("equal_objects"), 1.0);
+    assert_eq!(compared("unequal_objects_slow"), 1.0);
+    assert!(compared("unequal_objects_fast") >= 1.0);
+    let concerned = text.lines().filter_map(|line| {
+        let (labels, sum) = line.strip_prefix("apiserver_flowcontrol_watch_count_samples_sum")?.split_once(' ')?;
+        Some((labels.to_owned(), sum.parse::<f64>().ok()?))
+    });
+    assert_eq!(concerned.map(|(_, sum)| sum).sum::<f64>(), 3.0, "three writes, one watch: {text}");
+    assert!(count("apiserver_flowcontrol_seat_fair_frac") > 0.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn certificates_of_a_wanted_lifetime_are_counted() {
+    let api = Api::start().await;
+    let key = || PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
+    let now = api.server.cx().clock().wall();
+    let hour = std::time::Duration::from_secs(3_600);
+    let authority = CertificateAuthority::create("ca", key(), 1_000 * hour, now, &Rng::seeded(1)).unwrap();
+    let spec = CertificateSpec::client("jane", &[], hour);
+    let issued = authority.issue(&spec, key().public_key(), now, &Rng::seeded(2)).unwrap().to_pem();
+    let wish = CertificateRequest::create(&key(), &Name::new("jane", &[]), &AltNames::default()).unwrap().to_pem();
+    let requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+    for (name, signer, seconds) in [("a", "example.com/s", 3_600), ("b", "kubernetes.io/kube-apiserver-client", 86_400)]
+    {
+        let body = json!({"metadata": {"name": name}, "spec": {"signerName": signer, "expirationSeconds": seconds,
+            "usages": ["client auth"], "request": STANDARD.encode(&wish)}});
+        assert_eq!(api.post(requests, &body.to_string()).await.code, 201);
+        let approved = json!({"status": {"conditions": [{"type": "Approved", "status": "True", "reason": "x"}]}});
+        let path = format!("{requests}/{name}");
+        assert_eq!(api.patch("merge-patch", &format!("{path}/approval"), &approved.to_string()).await.code, 200);
+        let certificate = json!({"status": {"certificate": STANDARD.encode(&issued)}});
+        for _ in 0..2 {
+            let told = api.patch("merge-patch", &format!("{path}/status"), &certificate.to_string()).await;
+            assert_eq!(told.code, 200, "{}", told.text);
+        }
+    }
+    let text = api.get("/metrics").await.text;
+    for line in [
+        "requested_duration_total{signerName=\"other\"} 1",
+        "requested_duration_total{signerName=\"kubernetes.io/kube-apiserver-client\"} 1",
+        "honored_duration_total{signerName=\"other\"} 1",
+    ] {
+        let line = format!("apiserver_certificates_registry_csr_{line}");
+        assert!(text.lines().any(|shown| shown == line), "{line}: {text}");
+    }
+    assert!(!text.contains("honored_duration_total{signerName=\"kubernetes.io/"), "a day is not an hour");
 }

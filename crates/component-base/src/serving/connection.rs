@@ -223,7 +223,7 @@ where
             () = go_away.0.notified(), if !draining => true,
             _ = ticks.tick() => {
                 if activity.taken_by.has_passed() {
-                    tracing::debug!(%remote, "An answer was not taken in time");
+                    activity.taken_by.cut();
                     return;
                 }
                 let idle = activity.idle();

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use base::{Drained, TaskGroup};
@@ -369,14 +370,16 @@ impl AsRef<[u8]> for Kept {
 async fn an_answer_that_nobody_reads_is_let_go() {
     for alpn in [&b"http/1.1"[..], b"h2"] {
         let content = Arc::new(vec![b'x'; 32 << 20]);
+        let cuts = Arc::new(AtomicUsize::new(0));
         let handler = handler_fn({
-            let content = Arc::clone(&content);
+            let (content, cuts) = (Arc::clone(&content), Arc::clone(&cuts));
             move |_| {
-                let content = Arc::clone(&content);
+                let (content, cuts) = (Arc::clone(&content), Arc::clone(&cuts));
                 async move {
                     let mut response = Response::new(full(bytes::Bytes::from_owner(Kept(content))));
-                    let soon = tokio::time::Instant::now() + Duration::from_millis(300);
-                    response.extensions_mut().insert(TakenBy(soon));
+                    let mut soon = TakenBy::new(tokio::time::Instant::now() + Duration::from_millis(300));
+                    soon.tell(move || _ = cuts.fetch_add(1, Ordering::Relaxed));
+                    response.extensions_mut().insert(soon);
                     response
                 }
             }
@@ -402,6 +405,8 @@ async fn an_answer_that_nobody_reads_is_let_go() {
         };
         tokio::time::timeout(PATIENCE, gone).await.expect("the answer is still kept");
         assert!(response.into_body().collect().await.is_err(), "the client must not take a part for all");
+        // A connection of HTTP/1.1 has all of a body that is one piece at once; it ends as idle.
+        assert!(alpn != b"h2" || cuts.load(Ordering::Relaxed) == 1, "it is told of once");
     }
 }
 
@@ -412,7 +417,7 @@ async fn an_answer_that_is_read_comes_whole() {
         let content = content.clone();
         move |_| {
             let mut response = Response::new(full(content.clone()));
-            response.extensions_mut().insert(TakenBy(tokio::time::Instant::now() + PATIENCE));
+            response.extensions_mut().insert(TakenBy::new(tokio::time::Instant::now() + PATIENCE));
             async move { response }
         }
     });
