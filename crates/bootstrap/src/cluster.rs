@@ -8,6 +8,7 @@ mod kubeconfig;
 mod nodes;
 mod processes;
 mod progress;
+mod serving;
 mod settings;
 mod static_pods;
 mod units;

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use base::Rng;
 
+use crate::alt_names::AltNames;
 use crate::authority::{CertificateAuthority, CertificateSpec, IssueError};
 use crate::bundle::CaBundle;
 use crate::certificate::Certificate;
@@ -98,7 +99,7 @@ pub fn ensure(directory: &Path, config: &PkiConfig, now: SystemTime, rng: &Rng) 
     Ok(report)
 }
 
-/// A certificate with its key as PEM, for embedding in a kubeconfig.
+/// A certificate with its key as PEM, for embedding in a kubeconfig or a Secret.
 #[derive(Clone)]
 pub struct ClientIdentity {
     /// The certificate.
@@ -119,14 +120,25 @@ pub fn issue_user(
     rng: &Rng,
 ) -> Result<ClientIdentity, EnsureError> {
     let run = Run { directory, config, now, rng };
-    let Signer::Own(authority) = run.load_authority(user.authority)? else {
-        return Err(EnsureError::ExternalAuthority { name: user.name, authority: user.authority.name() });
-    };
-    let issued = PrivateKey::generate(config.key_algorithm).map_err(IssueError::from).and_then(|key| {
-        let certificate = authority.issue(&config.spec(user), key.public_key(), now, rng)?;
-        Ok(ClientIdentity { certificate_pem: certificate.to_pem(), key_pem: key.to_pem()? })
-    });
-    issued.map_err(|source| EnsureError::Issue { name: user.name, source })
+    run.issue(user.authority, user.name, &config.spec(user))
+}
+
+/// Issues a fresh serving certificate with the cluster's authority stored in `directory`, for a server that is known by
+/// these names.
+///
+/// # Errors
+/// An external CA, or a failure to sign.
+pub fn issue_server(
+    directory: &Path,
+    common_name: &str,
+    names: AltNames,
+    config: &PkiConfig,
+    now: SystemTime,
+    rng: &Rng,
+) -> Result<ClientIdentity, EnsureError> {
+    let run = Run { directory, config, now, rng };
+    let spec = CertificateSpec::server(common_name, names, config.leaf_validity);
+    run.issue(Authority::Cluster, "the serving certificate", &spec)
 }
 
 /// Re-issues an existing leaf with a new key: subject, names and purposes come from the certificate on disk, not from the
@@ -188,6 +200,22 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    fn issue(
+        &self,
+        authority: Authority,
+        name: &'static str,
+        spec: &CertificateSpec,
+    ) -> Result<ClientIdentity, EnsureError> {
+        let Signer::Own(signer) = self.load_authority(authority)? else {
+            return Err(EnsureError::ExternalAuthority { name, authority: authority.name() });
+        };
+        let issued = PrivateKey::generate(self.config.key_algorithm).map_err(IssueError::from).and_then(|key| {
+            let certificate = signer.issue(spec, key.public_key(), self.now, self.rng)?;
+            Ok(ClientIdentity { certificate_pem: certificate.to_pem(), key_pem: key.to_pem()? })
+        });
+        issued.map_err(|source| EnsureError::Issue { name, source })
+    }
+
     fn paths(&self, base: &str) -> (PathBuf, PathBuf) {
         (self.directory.join(format!("{base}.crt")), self.directory.join(format!("{base}.key")))
     }

@@ -35,7 +35,7 @@ pub use authority::{BACKDATE, CertificateAuthority, CertificateSpec, IssueError,
 pub use bootstrap_token::{BootstrapToken, constant_time_equal};
 pub use bundle::{BundleError, CaBundle, MAX_BUNDLE_CERTIFICATES};
 pub use certificate::{Certificate, CertificateError, colon_hex};
-pub use ensure::{ClientIdentity, EnsureError, EnsureReport, Ensured, ensure, issue_user, renew};
+pub use ensure::{ClientIdentity, EnsureError, EnsureReport, Ensured, ensure, issue_server, issue_user, renew};
 pub use file::{PRIVATE_MODE, PUBLIC_MODE, write_atomically};
 pub use key::{KeyAlgorithm, KeyError, PrivateKey};
 pub use keyed_digest::KeyedDigest;

@@ -14,6 +14,7 @@ mod clients;
 mod cloud;
 mod cluster;
 mod conformance;
+mod elastic;
 mod frozen;
 mod installer;
 mod interactive;
@@ -47,6 +48,7 @@ const SIDE_BY_SIDE: &[Story] = &[
     Story { name: "services", run: |cluster| Box::pin(services::story(cluster)) },
     Story { name: "self-healing", run: |cluster| Box::pin(self_healing::story(cluster)) },
     Story { name: "rolling-update", run: |cluster| Box::pin(rolling::story(cluster)) },
+    Story { name: "elastic", run: |cluster| Box::pin(elastic::story(cluster)) },
 ];
 /// These stop nodes and processes, or need all of the machine to themselves.
 const ONE_BY_ONE: &[Story] = &[

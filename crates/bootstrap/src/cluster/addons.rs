@@ -9,7 +9,8 @@ use client::{Client, Patch, ResourceInfo};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::settings::{ClusterError, Layout, Settings};
+use super::serving::Issuing;
+use super::settings::{ClusterError, Layout, Settings, file_error};
 
 /// What is applied: the file's name and its text, with placeholders for what differs between clusters.
 type Addon = (&'static str, &'static str);
@@ -21,10 +22,12 @@ macro_rules! addons {
 }
 
 /// The addons of every cluster, in the order in which they are applied.
-const ADDONS: &[Addon] = addons!["cluster-dns.yaml"];
+const ADDONS: &[Addon] = addons!["cluster-dns.yaml", "metrics-server.yaml"];
 /// How long a kind that a definition has just brought may take to be served.
 const SERVED_LIMIT: Duration = Duration::from_secs(30);
 const SERVED_INTERVAL: Duration = Duration::from_millis(200);
+/// Stands for the cluster's authority.
+const AUTHORITY: &str = "CLUSTER_AUTHORITY";
 const MANAGER: &str = "coxswain";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
@@ -53,7 +56,7 @@ const BINDINGS: &[(&str, &str, &str, &str)] = &[
 ];
 
 /// Applies everything; running it again changes nothing.
-pub(super) async fn apply(client: &Client, settings: &Settings) -> Result<(), ClusterError> {
+pub(super) async fn apply(client: &Client, issuing: Issuing<'_>) -> Result<(), ClusterError> {
     for (name, role, kind, subject) in BINDINGS {
         let binding = json!({
             "apiVersion": format!("{RBAC}/v1"),
@@ -64,8 +67,9 @@ pub(super) async fn apply(client: &Client, settings: &Settings) -> Result<(), Cl
         });
         apply_one(client, binding).await?;
     }
+    issuing.addons(client).await?;
     for addon in ADDONS {
-        for object in objects(addon, settings)? {
+        for object in objects(addon, issuing.settings)? {
             apply_one(client, object).await?;
         }
     }
@@ -74,7 +78,10 @@ pub(super) async fn apply(client: &Client, settings: &Settings) -> Result<(), Cl
 
 /// The objects of an addon, for this cluster.
 fn objects(&(file, text): &Addon, settings: &Settings) -> Result<Vec<Value>, ClusterError> {
-    let text = filled(text, settings);
+    let mut text = filled(text, settings);
+    if text.contains(AUTHORITY) {
+        text = text.replace(AUTHORITY, &authority(settings)?);
+    }
     let parse = |document| match api_machinery::yaml::parse(document) {
         Ok(parsed) => Ok(parsed.value),
         Err(error) => Err(ClusterError::Settings(format!("manifests/addons/{file}: {error}"))),
@@ -97,7 +104,14 @@ fn filled(text: &str, settings: &Settings) -> String {
     .fold(text.to_owned(), |text, (placeholder, value)| text.replace(placeholder, &value))
 }
 
-async fn apply_one(client: &Client, object: Value) -> Result<(), ClusterError> {
+/// The cluster's authority, as bundles of authorities are written in objects.
+fn authority(settings: &Settings) -> Result<String, ClusterError> {
+    let path = Layout::new(&settings.root).pki().join("ca.crt");
+    let pem = std::fs::read(&path).map_err(file_error("reading", &path))?;
+    Ok(api_machinery::json::base64_text(&pem))
+}
+
+pub(super) async fn apply_one(client: &Client, object: Value) -> Result<(), ClusterError> {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
     let (api_version, kind) = (text(object.get("apiVersion")), text(object.get("kind")));
     let empty = ValueMap::new();
@@ -161,19 +175,23 @@ mod tests {
 
     #[test]
     fn every_addon_is_filled_in() {
-        let settings = Settings::new(Path::new("/var/lib/coxswain"));
+        let root = tempfile::tempdir().unwrap();
+        let settings = Settings::new(&root.path().join("cluster"));
+        let pki = Layout::new(&settings.root).pki();
+        std::fs::create_dir_all(&pki).unwrap();
+        std::fs::write(pki.join("ca.crt"), "an authority").unwrap();
         for addon in ADDONS {
             let all = objects(addon, &settings).unwrap();
             assert!(!all.is_empty(), "{} holds nothing", addon.0);
             for object in all {
                 let text = api_machinery::json::encode_value(&object);
-                for placeholder in ["CLUSTER_DNS_ADDRESS", "CLUSTER_DOMAIN", "NODES_DIR", "NODE_DIR"] {
+                for placeholder in ["CLUSTER_DNS_ADDRESS", "CLUSTER_DOMAIN", "NODES_DIR", "NODE_DIR", AUTHORITY] {
                     assert!(!text.contains(placeholder), "{}: {placeholder} is left in {text}", addon.0);
                 }
             }
         }
         assert_eq!(
-            filled("NODES_DIR NODE_DIR", &settings),
+            filled("NODES_DIR NODE_DIR", &Settings::new(Path::new("/var/lib/coxswain"))),
             "/var/lib/coxswain/nodes /var/lib/coxswain/nodes/$(NODE_NAME)"
         );
         assert_eq!((plural("StorageClass"), plural("CSIDriver")), ("storageclasses".into(), "csidrivers".into()));

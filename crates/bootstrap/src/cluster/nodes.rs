@@ -5,6 +5,7 @@ use std::path::Path;
 use sys::cgroups::{Cgroups as _, LinuxCgroups};
 
 use super::processes::Managed;
+use super::serving::kubelet_files;
 use super::settings::{ClusterError, Layout, Settings, file_error};
 use crate::node::NodeEnvironment;
 
@@ -48,6 +49,7 @@ pub(super) fn kubelet(settings: &Settings, index: u8, environment: &NodeEnvironm
 fn kubelet_config(settings: &Settings, layout: &Layout, index: u8, environment: &NodeEnvironment) -> String {
     let node = settings.node_name(index);
     let home = layout.node(&node);
+    let [certificate, key] = kubelet_files(layout, &node);
     let lines = [
         "apiVersion: kubelet.config.k8s.io/v1beta1".to_owned(),
         "kind: KubeletConfiguration".to_owned(),
@@ -69,6 +71,8 @@ fn kubelet_config(settings: &Settings, layout: &Layout, index: u8, environment: 
         format!("podLogsDir: {}", home.join("var/log/pods").display()),
         "rotateCertificates: true".to_owned(),
         format!("staticPodPath: {}", layout.static_pods(&node).display()),
+        format!("tlsCertFile: {}", certificate.display()),
+        format!("tlsPrivateKeyFile: {}", key.display()),
     ];
     lines.join("\n") + "\n"
 }

@@ -3,6 +3,7 @@
 //! with what the other left.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Rng, SharedClock, SharedRng, TaskGroup};
@@ -10,6 +11,7 @@ use client::ClientCx;
 use tokio::time::Instant;
 
 use super::components::{COMPONENTS, Component};
+use super::serving::Issuing;
 use super::settings::{ClusterError, ControlPlane, Layout, Settings};
 use super::{addons, certificates, nodes, up, write_kubeconfigs};
 use crate::node::{Fabric, Machine, NodeEnvironment, NodeError};
@@ -38,6 +40,7 @@ pub fn units(settings: &Settings, clock: &SharedClock, rng: &Rng) -> Result<Vec<
     }
     certificates(settings, clock, rng)?;
     write_kubeconfigs(settings, clock.wall(), rng)?;
+    Issuing { settings, now: clock.wall(), rng }.kubelets()?;
     let environment = environment(settings)?;
     let layout = Layout::new(&settings.root);
     let mut units = vec![prepare_unit(settings), runtime_unit(&environment), addons_unit(settings)];
@@ -79,7 +82,7 @@ pub async fn apply_addons(
     rng: SharedRng,
     tasks: &TaskGroup,
 ) -> Result<(), ClusterError> {
-    let client = up::admin_client(settings, ClientCx::new(clock, rng, tasks.clone()))?;
+    let client = up::admin_client(settings, ClientCx::new(Arc::clone(&clock), Arc::clone(&rng), tasks.clone()))?;
     let start = Instant::now();
     while let Err(problem) = up::readyz(&client).await {
         if start.elapsed() > API_DEADLINE {
@@ -87,7 +90,7 @@ pub async fn apply_addons(
         }
         tokio::time::sleep(API_POLL).await;
     }
-    addons::apply(&client, settings).await?;
+    addons::apply(&client, Issuing { settings, now: clock.wall(), rng: &rng }).await?;
     if !settings.images_dir.is_dir() {
         return Ok(());
     }

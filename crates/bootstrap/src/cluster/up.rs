@@ -2,6 +2,7 @@
 //! adds what is missing, so that running it again after a reboot or a killed run ends in the same state.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use api_types::core_v1::Node;
@@ -10,6 +11,7 @@ use client::{Client, ClientConfig, ClientCx, ClientError};
 use component_helpers::nodes::is_ready;
 
 use super::processes::Managed;
+use super::serving::Issuing;
 use super::settings::{ClusterError, ControlPlane, Layout, Settings, file_error};
 use super::{COMPONENTS, Progress, addons, nodes, static_pods, write_kubeconfigs};
 use crate::node::{Fabric, Machine, NodeEnvironment};
@@ -50,6 +52,11 @@ pub async fn up(
     for name in write_kubeconfigs(settings, clock.wall(), &rng)? {
         progress.note(&format!("wrote {name}"));
     }
+    let own_rng = Arc::clone(&rng);
+    let issuing = Issuing { settings, now: clock.wall(), rng: &own_rng };
+    for name in issuing.kubelets()? {
+        progress.note(&format!("made {name}"));
+    }
     progress.step("network between nodes");
     Fabric::new(settings.fabric(), &machine).up().await?;
 
@@ -59,7 +66,7 @@ pub async fn up(
         ControlPlane::StaticPods => start_static_pods(settings, &machine, &client, progress).await?,
     }
     progress.step("roles and addons");
-    addons::apply(&client, settings).await?;
+    addons::apply(&client, issuing).await?;
     if nodes::has_cgroup_v1() {
         progress.note("this machine has control groups v1 only: kubelets run with failCgroupV1: false");
     }
