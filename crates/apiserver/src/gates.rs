@@ -40,6 +40,7 @@ pub(crate) const KNOWN: Known = Known::switching(&[
         COORDINATED,
         MANIFESTS,
         PEERS,
+        registry::DISABLE_DUAL_WRITE,
         kinds::gates::SCALE_TO_ZERO,
         COMPRESS,
         SUBJECT_UID,

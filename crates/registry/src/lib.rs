@@ -59,7 +59,7 @@ pub use observer::{Comparison, WriteObserver};
 pub use registry::{Observers, Registry, RegistryOptions, ResourceStore, Transformers, uncached_by_default};
 pub use resource::{Resource, Setup};
 pub use services::{
-    AllocationRecorder, Cidr, NetworkUse, RepairAction, RepairFinding, RepairReason, RepairReport, Scope,
+    AllocationRecorder, Cidr, DISABLE_DUAL_WRITE, NetworkUse, RepairAction, RepairFinding, RepairReason, RepairReport, Scope,
     ServiceOptions,
 };
 pub use watch::Watch;

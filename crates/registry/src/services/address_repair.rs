@@ -60,6 +60,7 @@ impl ServiceCompanion {
         if networks.is_empty() {
             return Err(AddressError::NotReady);
         }
+        self.allocator.repair_stored_ranges().await?;
         let addresses = self.allocator.list::<IPAddress>().await?;
         let services = self.allocator.list::<Service>().await?;
         let observed = Observed::new(&services, &addresses, &networks, now);

@@ -17,7 +17,9 @@ use watch_cache::Stored;
 use super::bands;
 use super::held;
 use super::network::{Cidr, Family};
+use super::range::RangeError;
 use super::recorder::{AllocationRecorder, Scope};
+use super::stored_ranges::StoredRanges;
 use crate::context::{AdmitAll, Hooks, RequestCx, Track};
 use crate::registry::{Registry, RegistryOptions};
 use crate::resource::Resource;
@@ -48,6 +50,8 @@ pub(crate) enum AddressError {
     UnsupportedNetwork(String),
     #[error("{0}")]
     Api(ApiError),
+    #[error(transparent)]
+    StoredRange(#[from] RangeError),
 }
 
 impl From<ApiError> for AddressError {
@@ -92,6 +96,7 @@ pub(super) struct AddressAllocator {
     clock: SharedClock,
     recorder: Arc<dyn AllocationRecorder>,
     own_fields: Option<Arc<Track<'static>>>,
+    stored_ranges: StoredRanges,
     /// Whether every address that a Service has was seen to be an object, since this server began. Before, an older
     /// release may have given out some without.
     is_complete: AtomicBool,
@@ -116,6 +121,7 @@ impl AddressAllocator {
             clock: Arc::clone(&options.clock),
             recorder: Arc::clone(&options.allocation),
             own_fields: options.own_fields.clone(),
+            stored_ranges: StoredRanges::new(options),
             is_complete: AtomicBool::new(false),
         }
     }
@@ -134,7 +140,7 @@ impl AddressAllocator {
         let taken = match usable {
             None => Err(AddressError::Outside(address, network)),
             Some(_) if self.without_objects(owner).await?.contains(&address) => Err(AddressError::Taken),
-            Some(_) => self.create(address, owner).await,
+            Some(_) => self.claim(address, owner).await,
         };
         let took = self.clock.monotonic() - began;
         self.recorder.address(network, Scope::Static, taken.is_ok(), took);
@@ -214,7 +220,7 @@ impl AddressAllocator {
             if without_objects.contains(&address) || addresses.one_at_hand("", &address.to_string()).is_some() {
                 continue;
             }
-            match self.create(address, owner).await {
+            match self.claim(address, owner).await {
                 Err(AddressError::Taken) => {}
                 Err(other) => return Err(other),
                 Ok(()) => return Ok(address),
@@ -223,14 +229,31 @@ impl AddressAllocator {
         Err(AddressError::Full)
     }
 
+    /// Takes an address for good.
+    async fn claim(&self, address: IpAddr, owner: &Owner) -> Result<(), AddressError> {
+        self.stored_ranges.take(address).await?;
+        let created = self.create(address, owner).await;
+        // One that is another's is so in the range, too, now.
+        if !matches!(created, Ok(()) | Err(AddressError::Taken)) {
+            self.stored_ranges.free(address).await;
+        }
+        created
+    }
+
+    /// Makes the ranges that older servers look at say what Services have, where they are kept.
+    pub(super) async fn repair_stored_ranges(&self) -> Result<(), AddressError> {
+        self.stored_ranges.repair(|| self.list::<Service>()).await
+    }
+
     /// Gives an address back, if it still is the owner's.
     pub(super) async fn free(&self, address: IpAddr, owner: &Owner) -> Result<(), AddressError> {
         let Some(stored) = self.address(&address.to_string(), "").await? else { return Ok(()) };
         let is_own = |object: &IPAddress| Owner::named_by(object).as_ref() == Some(owner);
-        match stored.object().downcast_ref::<IPAddress>().filter(|object| is_own(object)) {
-            Some(object) => self.remove(object).await,
-            None => Ok(()),
+        if let Some(object) = stored.object().downcast_ref::<IPAddress>().filter(|object| is_own(object)) {
+            self.remove(object).await?;
+            self.stored_ranges.free(address).await;
         }
+        Ok(())
     }
 
     /// Removes the object of an address, unless it is another one by now.

@@ -1,7 +1,7 @@
 //! What Services keep beside themselves: cluster addresses and node ports.
 //!
-//! An address is an `IPAddress` object of its own; ports are a bitmap under `ranges/` in the store, which all servers
-//! share. A reservation is taken before the Service is checked and given back where it is not written. A crash in
+//! An address is an `IPAddress` object of its own, and a bit where older servers look for it while one of their releases is
+//! emulated; ports are a bitmap under `ranges/` in the store, which all servers share. A reservation is taken before the Service is checked and given back where it is not written. A crash in
 //! between is found by repair.
 
 mod address_repair;
@@ -17,6 +17,7 @@ mod ports;
 mod range;
 mod recorder;
 mod repair;
+mod stored_ranges;
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -39,6 +40,7 @@ pub use network::Cidr;
 pub(crate) use recorder::NoRecorder;
 pub use recorder::{AllocationRecorder, Scope};
 pub use repair::{RepairAction, RepairFinding, RepairReason, RepairReport};
+pub use stored_ranges::DISABLE_DUAL_WRITE;
 
 use allocator::{AddressAllocator, Owner};
 use network::Family;
@@ -105,7 +107,7 @@ impl ServiceCompanion {
         let ports = Range::new(
             Arc::clone(&options.backend),
             Arc::clone(&options.rng),
-            format!("{}/ranges/servicenodeports", options.etcd_prefix),
+            (format!("{}/ranges/servicenodeports", options.etcd_prefix), "servicenodeportallocations"),
             format!("{first}-{last}"),
             (port_count, lower_band),
             Arc::clone(&options.allocation),

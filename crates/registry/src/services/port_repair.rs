@@ -14,7 +14,7 @@ use super::{ServiceCompanion, ports};
 use crate::context::RequestCx;
 use crate::resource::Resource;
 
-/// After so many passes without an owner a port is free.
+/// After so many passes without an owner a number is free.
 const LEAK_PASSES: u8 = 3;
 
 /// A port that a Service holds.
@@ -92,8 +92,12 @@ fn owned(size: u32, range: &str, stored: &Bitmap, held: &[Held<'_>]) -> (Bitmap,
     (new, findings)
 }
 
-/// Keeps ports without an owner that have not been so for long; how often each was seen, and how many were freed.
-fn keep_young_leaks(new: &mut Bitmap, stored: &Bitmap, seen: &BTreeMap<u32, u8>) -> (BTreeMap<u32, u8>, usize) {
+/// Keeps numbers without an owner that have not been so for long; how often each was seen, and how many were freed.
+pub(super) fn keep_young_leaks(
+    new: &mut Bitmap,
+    stored: &Bitmap,
+    seen: &BTreeMap<u32, u8>,
+) -> (BTreeMap<u32, u8>, usize) {
     let (mut leaks, mut freed) = (BTreeMap::new(), 0);
     let ownerless: Vec<u32> = stored.taken().filter(|offset| !new.is_taken(*offset)).collect();
     for offset in ownerless {

@@ -1,4 +1,4 @@
-//! A range of ports in the store, shared by all servers: each change is one compare-and-swap of its bitmap.
+//! A range of numbers in the store, such as that of ports, shared by all servers: each change is one compare-and-swap of its bitmap.
 
 use std::sync::Arc;
 
@@ -25,8 +25,8 @@ pub(crate) enum RangeError {
     Full,
     #[error("the provided range does not match the current range")]
     OtherRange,
-    #[error("cannot allocate resources of type servicenodeportallocations at this time")]
-    Uninitialised,
+    #[error("cannot allocate resources of type {0} at this time")]
+    Uninitialised(&'static str),
     #[error("{0}")]
     Unreadable(String),
     #[error("cannot list services: {0}")]
@@ -42,6 +42,8 @@ pub(crate) struct Range {
     backend: Arc<dyn Backend>,
     rng: SharedRng,
     key: Key,
+    /// What is allocated, as errors name it.
+    resource: &'static str,
     /// What is stored as the range's text.
     pub(crate) text: String,
     pub(crate) size: u32,
@@ -61,12 +63,13 @@ impl Range {
     pub(crate) fn new(
         backend: Arc<dyn Backend>,
         rng: SharedRng,
-        key: String,
+        (key, resource): (String, &'static str),
         text: String,
         (size, lower_band): (u32, u32),
         recorder: Arc<dyn AllocationRecorder>,
     ) -> Self {
-        Self { backend, rng, key: Key::from(key), text, size, lower_band, recorder, leaks: Mutex::default() }
+        let key = Key::from(key);
+        Self { backend, rng, key, resource, text, size, lower_band, recorder, leaks: Mutex::default() }
     }
 
     pub(crate) async fn take(&self, offset: u32) -> Result<(), RangeError> {
@@ -94,7 +97,7 @@ impl Range {
 
     async fn change<T>(&self, change: impl Fn(&mut Bitmap) -> Result<T, RangeError>) -> Result<T, RangeError> {
         // What Services have already is known once repair has written it.
-        let mut kv = self.backend.get(&self.key).await?.kv.ok_or(RangeError::Uninitialised)?;
+        let mut kv = self.backend.get(&self.key).await?.kv.ok_or(RangeError::Uninitialised(self.resource))?;
         for _ in 0..ATTEMPTS {
             let current = self.read(Some(&kv))?;
             let mut bitmap = current.bitmap.clone();
@@ -104,7 +107,7 @@ impl Range {
             }
             match self.write(&bitmap, current.expect).await? {
                 Txn::Committed { .. } => return Ok(result),
-                Txn::Conflict { current, .. } => kv = current.ok_or(RangeError::Uninitialised)?,
+                Txn::Conflict { current, .. } => kv = current.ok_or(RangeError::Uninitialised(self.resource))?,
             }
         }
         Err(RangeError::Contended)
@@ -200,7 +203,7 @@ mod tests {
     fn range(text: &str, size: u32) -> (Range, Arc<Memory>) {
         let (clock, group) = (base::TokioClock::shared(), base::TaskGroup::new("range"));
         let store = Memory::new(MemoryOptions::default(), clock, &group);
-        let key = "/registry/ranges/servicenodeports".to_owned();
+        let key = ("/registry/ranges/servicenodeports".to_owned(), "servicenodeportallocations");
         let backend = Arc::clone(&store) as Arc<dyn Backend>;
         (Range::new(backend, Rng::seeded(1), key, text.to_owned(), (size, 16), Arc::new(NoRecorder)), store)
     }

@@ -1,7 +1,7 @@
 //! Addresses and ports of Services.
 
 use api_machinery::object::Object;
-use api_types::core_v1::{Service, ServicePort};
+use api_types::core_v1::{RangeAllocation, Service, ServicePort};
 use api_types::networking_v1::{ServiceCIDR, ServiceCIDRSpec};
 use kinds::rules::Endpoint;
 use storage::Backend as _;
@@ -485,4 +485,57 @@ async fn what_changed_is_looked_at_by_itself() {
     assert_eq!(look("web").await, (vec!["IPAddressNotAllocated"], None));
     assert_eq!(addresses(&fixture).await, [""; 0]);
     assert_eq!(look("never").await, (vec![], None));
+}
+
+/// Which numbers an older server finds taken; nothing where there is no range.
+async fn stored_range(fixture: &Fixture) -> Option<Vec<u8>> {
+    let kv = fixture.store.get(&storage::Key::from("/registry/ranges/serviceips".to_owned())).await.unwrap().kv?;
+    let (range, _) = api_machinery::object::from_protobuf::<RangeAllocation>(&kv.value).unwrap();
+    assert_eq!(range.range, "10.0.0.0/24");
+    Some(range.data.0)
+}
+
+async fn create_at(fixture: &Fixture, address: &str) -> Result<(), String> {
+    let mut wanted = service("given", "ClusterIP", &[(80, "TCP")]);
+    wanted.spec.cluster_ip = address.to_owned();
+    let (services, cx) = (fixture.resource("services"), fixture.cx("default"));
+    let created = services.create(&cx, boxed(fixture, wanted), &Hooks::none()).await;
+    created.map(drop).map_err(|error| error.message)
+}
+
+#[tokio::test(start_paused = true)]
+async fn ranges_that_older_servers_look_at_are_kept_while_their_release_is_emulated() {
+    let fixture = cluster(&["10.0.0.0/24"], |_| {}).await;
+    repair(&fixture).await;
+    create_at(&fixture, "10.0.0.9").await.unwrap();
+    assert_eq!(stored_range(&fixture).await, None, "nobody of this release looks there");
+
+    let dual = |options: &mut RegistryOptions| options.gates = options.gates.with(crate::DISABLE_DUAL_WRITE, false);
+    let fixture = cluster(&["10.0.0.0/24"], dual).await;
+    let early = create_at(&fixture, "10.0.0.9").await.unwrap_err();
+    assert!(early.contains("cannot allocate resources of type serviceipallocations at this time"), "{early}");
+    repair(&fixture).await;
+    create_at(&fixture, "10.0.0.9").await.unwrap();
+    assert_eq!(stored_range(&fixture).await.unwrap(), [0b1, 0], "the ninth after the network's own");
+    let services = fixture.resource("services");
+    services.delete(&fixture.cx("default"), "given", &Default::default(), &Hooks::none()).await.unwrap();
+    assert_eq!(stored_range(&fixture).await.unwrap(), [] as [u8; 0]);
+
+    // What an older server has given out is nobody else's, for as long as its Service may be about to be written.
+    let taken = RangeAllocation {
+        range: "10.0.0.0/24".to_owned(),
+        data: api_machinery::reflect::ByteString(vec![0b10]),
+        ..RangeAllocation::default()
+    };
+    let key = storage::Key::from("/registry/ranges/serviceips".to_owned());
+    let value = (&taken as &dyn Object).to_protobuf();
+    fixture.store.txn(&key, storage::Expect::Any, storage::Write::put(value)).await.unwrap();
+    let refused = create_at(&fixture, "10.0.0.2").await.unwrap_err();
+    assert!(refused.contains("provided IP is already allocated"), "{refused}");
+    for passes in 1..=3 {
+        assert_eq!(stored_range(&fixture).await.unwrap(), [0b10], "{passes}");
+        repair(&fixture).await;
+    }
+    create_at(&fixture, "10.0.0.2").await.unwrap();
+    assert_eq!(stored_range(&fixture).await.unwrap(), [0b10]);
 }
