@@ -120,6 +120,11 @@ bench-soak: ## What the API server keeps of pods that came and went (SOAK=N for 
 	$(CARGO) build --locked --release -p bench -p bin-kube-apiserver --bin bench-api --bin kube-apiserver
 	$(BIN)/bench-api --bin-dir=$(BIN) --soak=$(or $(SOAK),20) $(FLAGS)
 
+ELASTIC := kube-apiserver kube-controller-manager metrics-server
+bench-elastic: ## What metrics-server takes for 5,000 pods, and kube-controller-manager for 10,000 autoscalers
+	$(CARGO) build --locked --release -p bench $(foreach bin,$(ELASTIC),-p bin-$(bin)) $(foreach bin,bench-elastic $(ELASTIC),--bin $(bin))
+	$(BIN)/bench-elastic --bin-dir=$(BIN) $(FLAGS)
+
 bench-codec: ## JSON and protobuf beside serde and prost derives, and what api-types costs to build
 	$(CARGO) run --locked --release --manifest-path bench/codec/Cargo.toml -- $(FLAGS)
 	bench/codec/build-cost.sh

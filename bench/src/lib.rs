@@ -7,6 +7,7 @@
 pub mod api;
 pub mod api_server;
 pub mod child;
+pub mod elastic;
 pub mod etcd;
 pub mod figure;
 pub mod https;

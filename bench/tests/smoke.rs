@@ -140,3 +140,22 @@ fn bench_sched_places_every_pod() {
         ["sched-https", "sched-https-cpu", "sched-https-events", "sched-https-apiserver-cpu", "sched-https-load"];
     assert_eq!(over_https, wanted);
 }
+
+#[test]
+fn bench_elastic_looks_at_every_autoscaler() {
+    let wanted = ["kube-apiserver", "kube-controller-manager", "metrics-server"].map(bin_dir);
+    let directory = match wanted.into_iter().collect::<Result<Vec<_>, _>>() {
+        Ok(directories) => directories[0].clone(),
+        Err(why) => return test_facts::skipped(&why),
+    };
+    let directory = directory.to_str().expect("a path that is text");
+    let found = figures(env!("CARGO_BIN_EXE_bench-elastic"), &["--quick", "--bin-dir", directory]);
+    let wanted = [
+        "elastic-metrics-server-cpu",
+        "elastic-metrics-server-memory",
+        "elastic-autoscalers-cpu",
+        "elastic-autoscalers-looks",
+        "elastic-autoscalers-memory",
+    ];
+    assert_eq!(found, wanted);
+}

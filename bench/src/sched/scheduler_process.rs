@@ -32,7 +32,7 @@ pub(super) struct SchedulerProcess {
 }
 
 /// A client of this process, without a rate limit.
-pub(super) fn client(config: ClientConfig, tasks: &TaskGroup) -> Result<Client> {
+pub(crate) fn client(config: ClientConfig, tasks: &TaskGroup) -> Result<Client> {
     let cx = ClientCx::new(SystemClock::shared(), Rng::from_os(), tasks.clone());
     Ok(Client::new(config.with_component("bench").with_rate(-1.0, 1), cx)?)
 }
