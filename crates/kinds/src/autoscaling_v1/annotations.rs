@@ -14,7 +14,8 @@ const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
-const ALL: [&str; 6] = [
+/// All of them.
+pub(super) const ALL: [&str; 6] = [
     METRICS,
     CURRENT_METRICS,
     CONDITIONS,

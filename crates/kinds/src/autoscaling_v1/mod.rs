@@ -2,6 +2,8 @@
 
 mod annotations;
 mod horizontal_pod_autoscaler;
+#[cfg(test)]
+mod hostile_tests;
 mod metrics;
 mod statuses;
 

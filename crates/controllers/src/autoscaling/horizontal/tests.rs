@@ -319,6 +319,39 @@ async fn two_scalers_of_the_same_pods_do_nothing() {
     assert_eq!(world.0.requests("PUT", "/scale"), 1, "only what the first did while it was alone");
 }
 
+/// What an object of an older version may carry (CVE-2024-0793) is a failure of that object alone.
+#[tokio::test(start_paused = true)]
+async fn an_odd_scaler_holds_up_no_other() {
+    let world = World::start();
+    world.put_scale(2, "app=web");
+    world.put_pods(&["100Mi", "100Mi"]);
+    let scale = json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {"name": "odd", "namespace": "ns"},
+        "spec": {"replicas": 2}, "status": {"replicas": 2, "selector": "app=odd"}});
+    world.0.server.put("apps/v1/replicasets", scale);
+    let odd = [
+        json!([]),
+        json!([{}]),
+        json!([{"type": "Resource"}, {"type": "Pods"}, {"type": "Object"}, {"type": "External"}, {"type": "Other"}]),
+        json!([{"type": "Resource", "resource": {"name": "", "target": {"type": "Utilization"}}}]),
+        json!([{"type": "ContainerResource", "containerResource": {"target": {"averageUtilization": -1}}}]),
+        json!([{"type": "Object", "object": {"target": {"type": "Value", "value": "0"}}}]),
+    ];
+    for (number, metrics) in odd.into_iter().enumerate() {
+        let mut scaler = by(1, 10, metrics);
+        scaler.metadata.name = format!("odd-{number}");
+        scaler.spec.scale_target_ref.name = "odd".to_owned();
+        world.put_scaler(&scaler);
+    }
+    world.put_scaler(&by(1, 10, memory(50)));
+    seconds(45).await;
+    let sizes = world.0.server.objects("apps/v1/replicasets");
+    let size = |name: &str| {
+        let found = sizes.iter().find(|scale| scale["metadata"]["name"] == name);
+        found.and_then(|scale| scale["spec"]["replicas"].as_i64())
+    };
+    assert_eq!((size("web"), size("odd")), (Some(4), Some(2)));
+}
+
 #[tokio::test(start_paused = true)]
 async fn metrics_come_from_their_apis() {
     let world = World::start();

@@ -1,0 +1,5 @@
+//! The server as a process, as operators and clients have it.
+
+mod aggregation;
+mod secrets;
+mod stage;
