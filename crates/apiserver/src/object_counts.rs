@@ -1,4 +1,5 @@
-//! How many objects there are of each resource, and how large the store is, for dashboards: asked from time to time.
+//! How many objects there are of each resource, how large the store is, and whether caches are like it: asked from time to
+//! time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,8 +7,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::cx::ApiCx;
+use crate::gates;
 use crate::hooks::{HookError, PostStartHook};
 
+/// How often caches are compared with the store, at most.
+const CHECK_INTERVAL: Duration = Duration::from_secs(5 * 60);
 /// What stands for a count that could not be had.
 const UNKNOWN: f64 = -1.0;
 
@@ -39,6 +43,15 @@ impl PostStartHook for ObjectCounts {
                 loop {
                     measure(&measuring).await;
                     rest(&measuring, interval).await;
+                }
+            });
+        }
+        if cx.lifecycle.gates().enabled(gates::DETECT_INCONSISTENCY) {
+            let checking = Arc::clone(cx);
+            cx.tasks().spawn_cancellable("cache-checks", async move {
+                loop {
+                    tokio::time::sleep(CHECK_INTERVAL.mul_f64(1.0 + checking.rng().unit() / 2.0)).await;
+                    checking.registry.check_caches().await;
                 }
             });
         }

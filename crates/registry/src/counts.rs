@@ -2,6 +2,7 @@
 
 use watch_cache::{CacheCounts, CacheStats, Count, Index};
 
+use crate::consistency::Consistency;
 use crate::resource::Resource;
 
 /// The lists that an index answered, or none.
@@ -24,6 +25,8 @@ pub(crate) struct Counts {
     pub(crate) decode_errors: Count,
     /// Reads that had to show everything: whether they did, and whether the store had to be asked for that.
     consistent: [Count; 4],
+    /// Comparisons of the cache with the store, in the order of [`Consistency::ALL`].
+    checks: [Count; 3],
 }
 
 impl Counts {
@@ -35,6 +38,12 @@ impl Counts {
     /// The lists that the index at a position answered; nothing for none.
     pub(crate) fn cached(&self, index: Option<usize>) -> Option<&IndexCounts> {
         self.cached.get(index.map_or(0, |index| index + 1)).map(|(_, own)| own)
+    }
+
+    pub(crate) fn checked(&self, found: Consistency) {
+        for (own, count) in Consistency::ALL.into_iter().zip(&self.checks) {
+            count.add(usize::from(own == found));
+        }
     }
 
     pub(crate) fn consistent(&self, success: bool, fallback: bool) {
@@ -89,6 +98,8 @@ pub struct ResourceCounts {
     pub decode_errors: u64,
     /// Reads that had to show every write before them.
     pub consistent: Vec<ConsistentReads>,
+    /// Comparisons of the cache with the store, by what they found.
+    pub checks: Vec<(Consistency, u64)>,
 }
 
 impl Resource {
@@ -117,6 +128,7 @@ impl Resource {
             stored_returned: counts.stored_returned.get(),
             decode_errors: counts.decode_errors.get(),
             consistent: counts.consistent.iter().enumerate().map(consistent).collect(),
+            checks: Consistency::ALL.into_iter().zip(counts.checks.iter().map(Count::get)).collect(),
         }
     }
 }

@@ -13,6 +13,7 @@ mod binding;
 mod codec;
 mod collection;
 mod companion;
+mod consistency;
 mod context;
 mod continue_token;
 mod conversion;
@@ -42,6 +43,7 @@ mod watch;
 
 pub use binding::bind;
 pub use codec::StorageMedia;
+pub use consistency::Consistency;
 pub use context::{
     Admission, AdmitAll, Change, CreateWhenAbsent, Hooks, Operation, Patch, Replace, RequestCx, RulesRef, Track,
 };
@@ -59,8 +61,8 @@ pub use observer::{Comparison, WriteObserver};
 pub use registry::{Observers, Registry, RegistryOptions, ResourceStore, Transformers, uncached_by_default};
 pub use resource::{Resource, Setup};
 pub use services::{
-    AllocationRecorder, Cidr, DISABLE_DUAL_WRITE, NetworkUse, RepairAction, RepairFinding, RepairReason, RepairReport, Scope,
-    ServiceOptions,
+    AllocationRecorder, Cidr, DISABLE_DUAL_WRITE, NetworkUse, RepairAction, RepairFinding, RepairReason, RepairReport,
+    Scope, ServiceOptions,
 };
 pub use watch::Watch;
 pub use watch_cache::{CacheCounts, CacheStats, ChangeEvent, ChangeKind, Event, READ_WAIT_SECONDS, Stored, WatchFault};

@@ -176,6 +176,7 @@ impl Resource {
             At::Now => return Ok(None),
             At::Any => cache.snapshot(),
             At::NotOlderThan(revision) => cache.not_older_than(revision).await,
+            At::Exactly(_) if self.store.differs.load(Ordering::Relaxed) => return Ok(None),
             At::Exactly(revision) => match self.exact_snapshot(cache, revision).await {
                 Ok(Some(snapshot)) => Ok(snapshot),
                 Ok(None) => return Ok(None),

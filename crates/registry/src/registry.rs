@@ -1,7 +1,7 @@
 //! All resources of a server.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -329,6 +329,7 @@ impl Registry {
             prefix,
             compacted: Arc::clone(compacted),
             counts: Counts::new(indexes),
+            differs: AtomicBool::new(false),
             lifetime: rules.lifecycle().expires.then(|| (self.options.event_ttl, leases())),
         }
     }

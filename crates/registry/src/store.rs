@@ -1,7 +1,7 @@
 //! One resource in the store: reads that reuse what the cache has parsed, and writes that win or report who did.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::time::Duration;
 
 use api_machinery::gvk::GroupResource;
@@ -68,6 +68,8 @@ pub(crate) struct Store {
     /// How long objects live, where they do not live for ever.
     pub(crate) lifetime: Option<(Duration, Arc<LeasePool>)>,
     pub(crate) counts: Counts,
+    /// Whether the cache was found to differ when it was compared last.
+    pub(crate) differs: AtomicBool,
 }
 
 impl Store {

@@ -40,7 +40,7 @@ const fn text(flag: bool) -> &'static str {
     if flag { "true" } else { "false" }
 }
 
-static COUNTERS: [Family; 16] = [
+static COUNTERS: [Family; 17] = [
     Family {
         desc: Desc::new("apiserver_cache_list_total", "Lists from the cache.", Stability::Alpha).labels(INDEXED),
         of: |counts| counts.cached.iter().map(|own| (vec![own.index], own.lists)).collect(),
@@ -99,6 +99,18 @@ static COUNTERS: [Family; 16] = [
     alpha("etcd_bookmark_total", "How often the store told how far it is.", |counts| {
         passed(counts, |cache| cache.bookmarks)
     }),
+    Family {
+        desc: Desc::new(
+            "apiserver_storage_consistency_checks_total",
+            "Comparisons of the cache with the store, by what they found.",
+            Stability::Alpha,
+        )
+        .labels(&["group", "resource", "status"]),
+        of: |counts| {
+            let found = counts.checks.iter().filter(|(_, checks)| *checks > 0);
+            found.map(|(found, checks)| (vec![found.as_str()], *checks)).collect()
+        },
+    },
     Family {
         desc: Desc::new(
             "apiserver_watch_cache_consistent_read_total",

@@ -238,3 +238,32 @@ async fn lists_are_counted_by_who_answered() {
     assert_eq!((counts.stored, counts.stored_fetched, counts.stored_evaluated, counts.stored_returned), (1, 3, 3, 0));
     assert_eq!((counts.cache, counts.stats), (None, None));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_cache_that_differs_from_the_store_answers_no_exact_list() {
+    let (fixture, maps) = filled(3).await;
+    let checks = || -> Vec<(&str, u64)> {
+        maps.counts().checks.into_iter().map(|(found, count)| (found.as_str(), count)).collect()
+    };
+    let from_store = async || {
+        let newest = maps.list(&fixture.cx("default"), &ListOptions::default()).await.unwrap().revision;
+        let exact = ListOptions {
+            resource_version: newest.0.to_string(),
+            resource_version_match: "Exact".into(),
+            ..ListOptions::default()
+        };
+        let before = maps.counts().stored;
+        assert_eq!(maps.list(&fixture.cx("default"), &exact).await.unwrap().items.len(), 3);
+        maps.counts().stored - before
+    };
+    fixture.registry.check_caches().await;
+    assert_eq!((checks(), from_store().await), (vec![("success", 1), ("failure", 0), ("error", 0)], 0));
+    // As if the cache had missed all of it.
+    let newest = fixture.store.current_revision().await.unwrap();
+    let secrets = fixture.resource("secrets");
+    let nothing = secrets.store.cache.as_ref().unwrap().not_older_than(newest).await.unwrap();
+    maps.store.compare_with(&nothing).await;
+    assert_eq!((checks(), from_store().await), (vec![("success", 1), ("failure", 1), ("error", 0)], 1));
+    fixture.registry.check_caches().await;
+    assert_eq!((checks(), from_store().await), (vec![("success", 2), ("failure", 1), ("error", 0)], 0));
+}
