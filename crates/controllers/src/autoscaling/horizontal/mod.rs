@@ -40,7 +40,7 @@ use self::limits::{History, Range};
 use self::monitor::{Action, Fault, Monitor};
 use self::pods::Pods;
 use self::proposals::{Combined, Invalid, Reading, Workload, combine, propose};
-use self::readings::Readings;
+use self::readings::{Asking, Readings};
 use self::target::{Kinds, Target, TargetError, Targets};
 use crate::Settings;
 use crate::settings::AutoscalerSettings;
@@ -247,6 +247,9 @@ impl Controller for Autoscaling {
         let Some(scaler) = self.scalers.get(key) else {
             self.histories.lock().remove(key);
             self.pods.forget(key);
+            if !self.pods.are_looked_at(&key.namespace) {
+                self.readings.forget(&key.namespace);
+            }
             return Ok(Next::Done);
         };
         let started = cx.clock.monotonic();
@@ -336,11 +339,17 @@ impl Autoscaling {
             },
             now: look.conditions.now,
         };
+        let asking = Asking {
+            namespace: &look.key.namespace,
+            selector: &selector,
+            pods: &pods,
+            is_shared: self.pods.are_shared(&look.key.namespace, pods.len()),
+        };
         let mut outcomes = Vec::with_capacity(look.scaler.spec.metrics.len());
         for spec in &look.scaler.spec.metrics {
             let clock = &look.cx.clock;
             let started = clock.monotonic();
-            let outcome = propose(spec, self.read(spec, &look.key.namespace, &selector).await, &workload);
+            let outcome = propose(spec, self.read(spec, &asking).await, &workload);
             let (action, fault) = match &outcome {
                 Ok(proposal) => (Action::between(look.scaler.status.current_replicas, proposal.replicas), Fault::None),
                 Err(failure) => {
@@ -396,15 +405,15 @@ impl Autoscaling {
         }
     }
 
-    async fn read(&self, spec: &MetricSpec, namespace: &str, selector: &Selector) -> Reading {
-        let readings = &self.readings;
+    async fn read(&self, spec: &MetricSpec, asking: &Asking<'_>) -> Reading {
+        let (readings, Asking { namespace, selector, .. }) = (&self.readings, asking);
         if let Some(source) = spec.resource.as_ref().filter(|_| spec.type_ == metric_source_type::RESOURCE) {
-            return Reading::Pods(readings.resource(namespace, &source.name, None, selector).await);
+            return Reading::Pods(readings.resource(asking, &source.name, None).await);
         }
         match (&spec.container_resource, &spec.pods, &spec.object, &spec.external) {
             (Some(source), ..) if spec.type_ == metric_source_type::CONTAINER_RESOURCE => {
                 let container = Some(source.container.as_str());
-                Reading::Pods(readings.resource(namespace, &source.name, container, selector).await)
+                Reading::Pods(readings.resource(asking, &source.name, container).await)
             }
             (_, Some(source), ..) if spec.type_ == metric_source_type::PODS => {
                 Reading::Pods(readings.pods(namespace, &source.metric, selector).await)

@@ -13,6 +13,9 @@ use parking_lot::Mutex;
 /// A label of a namespace, or a whole namespace, by its hash. Two that collide only cost time: selectors have the last word.
 type Anchor = u64;
 
+/// Autoscalers of a namespace from which on they read together.
+const SHARING: usize = 4;
+
 /// The pods that there are, and what selects them.
 #[derive(Default)]
 pub(super) struct Pods {
@@ -30,6 +33,8 @@ struct Inner {
     /// The selectors of autoscalers as last seen, with the anchors that they were found under.
     selectors: HashMap<ObjectKey, (Selector, Anchor)>,
     selecting: HashMap<Anchor, BTreeSet<ObjectKey>>,
+    /// How many selectors there are in each namespace.
+    scalers: HashMap<String, usize>,
 }
 
 impl Pods {
@@ -73,6 +78,20 @@ impl Pods {
         let anchor = self.rarest(&inner, &scaler.namespace, selector);
         inner.selectors.insert(scaler.clone(), (selector.clone(), anchor));
         inner.selecting.entry(anchor).or_default().insert(scaler.clone());
+        *inner.scalers.entry(scaler.namespace.clone()).or_default() += 1;
+    }
+
+    /// Whether an autoscaler of a namespace has a selector.
+    pub(super) fn are_looked_at(&self, namespace: &str) -> bool {
+        self.inner.lock().scalers.contains_key(namespace)
+    }
+
+    /// Whether what all pods of a namespace use is soon wanted by its autoscalers anyway, where one of them has so many.
+    pub(super) fn are_shared(&self, namespace: &str, selected: usize) -> bool {
+        let inner = self.inner.lock();
+        let scalers = inner.scalers.get(namespace).copied().unwrap_or_default();
+        let pods = inner.by_anchor.get(&self.anchor(namespace, None)).map_or(0, Vec::len);
+        scalers >= SHARING && selected.saturating_mul(scalers).saturating_mul(2) >= pods
     }
 
     /// Forgets an autoscaler that is gone.
@@ -164,6 +183,12 @@ impl Inner {
             scalers.remove(scaler);
             if scalers.is_empty() {
                 self.selecting.remove(&anchor);
+            }
+        }
+        if let Some(scalers) = self.scalers.get_mut(&scaler.namespace) {
+            *scalers -= 1;
+            if *scalers == 0 {
+                self.scalers.remove(&scaler.namespace);
             }
         }
     }

@@ -1,5 +1,7 @@
 //! What metrics are right now, as the APIs metrics.k8s.io, custom.metrics.k8s.io and external.metrics.k8s.io tell it.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use api_machinery::gvk::{GroupKind, GroupResource, GroupVersion};
@@ -10,6 +12,7 @@ use api_machinery::quantity::Quantity;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 use api_types::autoscaling_v2::{CrossVersionObjectReference, MetricIdentifier};
+use api_types::core_v1::Pod;
 use api_types::metrics_v1beta1::PodMetrics;
 use client::{Client, ClientError, Request, path_segment};
 use tokio::sync::Mutex;
@@ -55,6 +58,33 @@ impl FetchError {
     }
 }
 
+/// How long what a whole namespace uses is good enough for all who look at it. It is measured every 15 s, at most.
+const SHARED_FOR: Duration = Duration::from_secs(3);
+
+/// What all pods of a namespace use, and when that was asked.
+type Told = Option<(Instant, Arc<Vec<PodMetrics>>)>;
+
+/// Who asks for the metrics of pods: which pods, and whether others of their namespace ask soon, too.
+pub(super) struct Asking<'a> {
+    pub(super) namespace: &'a str,
+    pub(super) selector: &'a Selector,
+    /// The pods that the selector selects.
+    pub(super) pods: &'a [Arc<Pod>],
+    pub(super) is_shared: bool,
+}
+
+impl Asking<'_> {
+    /// Whether metrics are of one of the pods; those of some servers have no labels.
+    fn wants(&self, metrics: &PodMetrics) -> bool {
+        let meta = &metrics.metadata;
+        if meta.labels.is_empty() {
+            self.pods.iter().any(|pod| pod.metadata.name == meta.name)
+        } else {
+            self.selector.matches(&meta.labels)
+        }
+    }
+}
+
 /// Reads metrics. Speaks JSON, as adapters for custom metrics need not speak anything else.
 pub(super) struct Readings {
     client: Client,
@@ -62,33 +92,64 @@ pub(super) struct Readings {
     custom: Mutex<Option<(Instant, &'static str)>>,
     /// How long that is believed.
     believed: Duration,
+    /// By namespace; held while it is asked for, so that whoever comes in the meantime waits for the same answer.
+    told: parking_lot::Mutex<HashMap<String, Arc<Mutex<Told>>>>,
 }
 
 impl Readings {
     pub(super) fn new(client: Client, believed: Duration) -> Self {
-        Self { client, custom: Mutex::default(), believed }
+        Self { client, custom: Mutex::default(), believed, told: parking_lot::Mutex::default() }
     }
 
     /// What pods use of a resource, or one container of each. Pods that do not tell it of all their containers are left out.
     pub(super) async fn resource(
         &self,
-        namespace: &str,
+        asking: &Asking<'_>,
         resource: &str,
         container: Option<&str>,
-        selector: &Selector,
     ) -> Result<Samples, ReadError> {
         const API: &str = "resource";
-        let options = ListOptions { label_selector: selector.to_string(), ..ListOptions::default() };
-        let listed = self.client.namespaced::<PodMetrics>(namespace).list(&options).await;
+        let listed = if asking.is_shared {
+            self.whole_namespace(asking.namespace).await
+        } else {
+            self.list(asking.namespace, asking.selector.to_string()).await.map(Arc::new)
+        };
         let listed = listed.map_err(|error| FetchError::of(API)(error.into()))?;
-        if listed.items.is_empty() {
+        let mut wanted = listed.iter().filter(|metrics| !asking.is_shared || asking.wants(metrics)).peekable();
+        if wanted.peek().is_none() {
             return Err(ReadError::Empty(API));
         }
-        let sample = |pod: PodMetrics| {
-            let milli = used(&pod, resource, container)?;
-            Some((pod.metadata.name, Sample { at: pod.timestamp, window: pod.window.to_std(), milli }))
+        let sample = |pod: &PodMetrics| {
+            let milli = used(pod, resource, container)?;
+            Some((pod.metadata.name.clone(), Sample { at: pod.timestamp, window: pod.window.to_std(), milli }))
         };
-        Ok(listed.items.into_iter().filter_map(sample).collect())
+        Ok(wanted.filter_map(sample).collect())
+    }
+
+    async fn list(&self, namespace: &str, label_selector: String) -> Result<Vec<PodMetrics>, ClientError> {
+        let options = ListOptions { label_selector, ..ListOptions::default() };
+        self.client.namespaced::<PodMetrics>(namespace).list(&options).await.map(|list| list.items)
+    }
+
+    /// What all pods of a namespace use, as it was told a moment ago at most.
+    async fn whole_namespace(&self, namespace: &str) -> Result<Arc<Vec<PodMetrics>>, ClientError> {
+        let told = Arc::clone(self.told.lock().entry(namespace.to_owned()).or_default());
+        let mut told = told.lock().await;
+        let now = self.client.clock().monotonic();
+        if let Some((asked, pods)) = &*told
+            && now.saturating_duration_since(*asked) < SHARED_FOR
+        {
+            return Ok(Arc::clone(pods));
+        }
+        *told = None;
+        let pods = Arc::new(self.list(namespace, String::new()).await?);
+        *told = Some((now, Arc::clone(&pods)));
+        Ok(pods)
+    }
+
+    /// Forgets what was told of a namespace that no autoscaler looks at any more.
+    pub(super) fn forget(&self, namespace: &str) {
+        self.told.lock().remove(namespace);
     }
 
     /// The values of a custom metric of pods.

@@ -352,6 +352,41 @@ async fn an_odd_scaler_holds_up_no_other() {
     assert_eq!((size("web"), size("odd")), (Some(4), Some(2)));
 }
 
+/// Autoscalers that have most of a namespace between them ask once for all of it.
+#[tokio::test(start_paused = true)]
+async fn many_scalers_of_a_namespace_read_together() {
+    let world = World::start();
+    for (number, used) in [(0, "100Mi"), (1, "50Mi"), (2, "25Mi"), (3, "100Mi"), (4, "50Mi")] {
+        let (name, label) = (format!("w{number}"), json!({"app": format!("w{number}")}));
+        let scale = json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {"name": name, "namespace": "ns"},
+            "spec": {"replicas": 1}, "status": {"replicas": 1, "selector": format!("app=w{number}")}});
+        world.0.server.put("apps/v1/replicasets", scale);
+        let mut pod = asking(&format!("p{number}"));
+        pod.metadata.labels = [("app".to_owned(), name.clone())].into();
+        world.0.put("v1/pods", &pod);
+        // Some servers of metrics tell no labels.
+        let labels = if number < 3 { label } else { json!({}) };
+        let metrics = json!({"metadata": {"name": format!("p{number}"), "namespace": "ns", "labels": labels},
+            "timestamp": "2026-01-01T00:00:00Z", "window": "15s", "containers": [{"name": "c", "usage": {"memory": used}}]});
+        world.0.server.put("metrics.k8s.io/v1beta1/pods", metrics);
+        let mut scaler = by(1, 10, memory(50));
+        (scaler.metadata.name, scaler.spec.scale_target_ref.name) = (name.clone(), name);
+        world.put_scaler(&scaler);
+    }
+    // The first looks find out how many they are.
+    seconds(20).await;
+    let before = world.0.requests("GET", "metrics.k8s.io/v1beta1/namespaces/ns/pods");
+    seconds(15).await;
+    assert_eq!(world.0.requests("GET", "metrics.k8s.io/v1beta1/namespaces/ns/pods") - before, 1);
+    let sizes = world.0.server.objects("apps/v1/replicasets");
+    let size = |name: &str| {
+        let found = sizes.iter().find(|scale| scale["metadata"]["name"] == name);
+        found.and_then(|scale| scale["spec"]["replicas"].as_i64())
+    };
+    let sizes = ["w0", "w1", "w2", "w3", "w4"].map(size);
+    assert_eq!(sizes, [Some(2), Some(1), Some(1), Some(2), Some(1)], "each by what its own pods use");
+}
+
 #[tokio::test(start_paused = true)]
 async fn metrics_come_from_their_apis() {
     let world = World::start();
