@@ -7,7 +7,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::cx::ApiCx;
-use crate::gates;
 use crate::hooks::{HookError, PostStartHook};
 
 /// How often caches are compared with the store, at most.
@@ -46,15 +45,13 @@ impl PostStartHook for ObjectCounts {
                 }
             });
         }
-        if cx.lifecycle.gates().enabled(gates::DETECT_INCONSISTENCY) {
-            let checking = Arc::clone(cx);
-            cx.tasks().spawn_cancellable("cache-checks", async move {
-                loop {
-                    tokio::time::sleep(CHECK_INTERVAL.mul_f64(1.0 + checking.rng().unit() / 2.0)).await;
-                    checking.registry.check_caches().await;
-                }
-            });
-        }
+        let checking = Arc::clone(cx);
+        cx.tasks().spawn_cancellable("cache-checks", async move {
+            loop {
+                tokio::time::sleep(CHECK_INTERVAL.mul_f64(1.0 + checking.rng().unit() / 2.0)).await;
+                checking.registry.check_caches().await;
+            }
+        });
         Ok(())
     }
 }
