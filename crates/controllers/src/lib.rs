@@ -49,6 +49,7 @@ pub const ALL: &[Descriptor] = &[
     certificates::approving::DESCRIPTOR,
     certificates::signing::DESCRIPTOR,
     certificates::cleaning::DESCRIPTOR,
+    certificates::pod_requests::DESCRIPTOR,
     cluster::namespace::DESCRIPTOR,
     cluster::resource_quota::DESCRIPTOR,
     volumes::binder::DESCRIPTOR,

@@ -1,7 +1,9 @@
-//! Certificate signing requests: approving those of kubelets, signing what is approved, clearing away what is done.
+//! Requests for certificates: approving those of kubelets, signing what is approved, clearing away what is done, and what
+//! pods asked for.
 
 pub(crate) mod approving;
 pub(crate) mod cleaning;
+pub(crate) mod pod_requests;
 mod rules;
 pub(crate) mod signing;
 

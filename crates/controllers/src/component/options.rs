@@ -18,102 +18,15 @@ use crate::settings::{
 };
 use crate::{ALL, Settings};
 
-/// Every name and alias of a controller of upstream. Naming one that is not part of this build is no mistake, but it does not
-/// run.
-const UPSTREAM: &[&str] = &[
-    "attachdetach",
-    "bootstrap-signer-controller",
-    "bootstrapsigner",
-    "certificatesigningrequest-approving-controller",
-    "certificatesigningrequest-cleaner-controller",
-    "certificatesigningrequest-signing-controller",
+/// The controllers that only a cloud needs, by name and alias. Naming one is no mistake, but they run in the
+/// cloud-controller-manager.
+const OF_CLOUDS: &[&str] = &[
     "cloud-node-lifecycle",
     "cloud-node-lifecycle-controller",
-    "clusterrole-aggregation",
-    "clusterrole-aggregation-controller",
-    "cronjob",
-    "cronjob-controller",
-    "csrapproving",
-    "csrcleaner",
-    "csrsigning",
-    "daemonset",
-    "daemonset-controller",
-    "deployment",
-    "deployment-controller",
-    "device-taint-eviction-controller",
-    "disruption",
-    "disruption-controller",
-    "endpoint",
-    "endpoints-controller",
-    "endpointslice",
-    "endpointslice-controller",
-    "endpointslice-mirroring-controller",
-    "endpointslicemirroring",
-    "ephemeral-volume",
-    "ephemeral-volume-controller",
-    "garbage-collector-controller",
-    "garbagecollector",
-    "horizontal-pod-autoscaler-controller",
-    "horizontalpodautoscaling",
-    "job",
-    "job-controller",
-    "kube-apiserver-serving-clustertrustbundle-publisher-controller",
-    "legacy-service-account-token-cleaner",
-    "legacy-serviceaccount-token-cleaner-controller",
-    "namespace",
-    "namespace-controller",
-    "node-ipam-controller",
-    "node-lifecycle-controller",
     "node-route-controller",
-    "nodeipam",
-    "nodelifecycle",
-    "persistentvolume-attach-detach-controller",
-    "persistentvolume-binder",
-    "persistentvolume-binder-controller",
-    "persistentvolume-expander",
-    "persistentvolume-expander-controller",
-    "persistentvolume-protection-controller",
-    "persistentvolumeclaim-protection-controller",
-    "pod-garbage-collector-controller",
-    "podcertificaterequest-cleaner-controller",
-    "podgc",
-    "podgroup-protection-controller",
-    "pv-protection",
-    "pvc-protection",
-    "replicaset",
-    "replicaset-controller",
-    "replicationcontroller",
-    "replicationcontroller-controller",
-    "resource-claim-controller",
-    "resourceclaim-controller",
-    "resourcepoolstatusrequest-controller",
-    "resourcequota",
-    "resourcequota-controller",
-    "root-ca-cert-publisher",
-    "root-ca-certificate-publisher-controller",
     "route",
-    "selinux-warning-controller",
     "service",
     "service-lb-controller",
-    "serviceaccount",
-    "serviceaccount-controller",
-    "serviceaccount-token",
-    "serviceaccount-token-controller",
-    "statefulset",
-    "statefulset-controller",
-    "storage-version-gc",
-    "storage-version-migrator-controller",
-    "storageversion-garbage-collector-controller",
-    "svm",
-    "taint-eviction-controller",
-    "token-cleaner-controller",
-    "tokencleaner",
-    "ttl",
-    "ttl-after-finished",
-    "ttl-after-finished-controller",
-    "ttl-controller",
-    "validatingadmissionpolicy-status-controller",
-    "volumeattributesclass-protection-controller",
 ];
 
 /// Everything that the flags say.
@@ -157,9 +70,9 @@ fn selection(list: &[String]) -> Result<Selection, controller::UnknownController
         let name = entry.strip_prefix('-').unwrap_or(entry);
         let is_here = ALL.iter().any(|own| own.name == name || own.aliases.contains(&name));
         // An entry without a sign asks for the controller, and must not be taken for granted.
-        if !is_here && UPSTREAM.contains(&name) {
+        if !is_here && OF_CLOUDS.contains(&name) {
             if name == entry {
-                tracing::warn!(controller = name, "This controller is not part of this build");
+                tracing::warn!(controller = name, "This controller runs in the cloud-controller-manager");
             }
             continue;
         }
@@ -317,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn absent_controllers_are_known_names() {
+    fn controllers_of_clouds_are_known_names() {
         let wants = |list: &[&str]| {
             let list: Vec<String> = list.iter().map(|entry| (*entry).to_owned()).collect();
             selection(&list).map(|selection| ALL.iter().filter(|one| selection.wants(one)).count())
