@@ -32,7 +32,7 @@ impl PostStartHook for BootstrapRoles {
 }
 
 async fn reconcile_all(client: &Client, gates: &Gates) -> Result<(), ClientError> {
-    let cluster_roles = [bootstrap::cluster_roles(), bootstrap::gated_cluster_roles(gates)].concat();
+    let cluster_roles = [bootstrap::cluster_roles_with(gates), bootstrap::gated_cluster_roles(gates)].concat();
     let bindings = [bootstrap::cluster_role_bindings(), bootstrap::gated_cluster_role_bindings(gates)].concat();
     let update = |next: Option<_>| next.map_or(Plan::Keep, Plan::Update);
     reconcile(client, cluster_roles, |stored, wanted| update(bootstrap::reconcile_cluster_role(stored, wanted)))

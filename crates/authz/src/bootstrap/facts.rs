@@ -78,16 +78,22 @@ fn metadata(name: &str, namespace: &str, labels: &[(&str, &str)]) -> ObjectMeta 
     ObjectMeta { name: name.into(), namespace: namespace.into(), labels: all, annotations, ..ObjectMeta::default() }
 }
 
+impl RuleFact {
+    /// As a role has it.
+    pub(super) fn policy_rule(&self) -> PolicyRule {
+        PolicyRule {
+            verbs: strings(self.verbs),
+            api_groups: strings(self.groups),
+            resources: strings(self.resources),
+            resource_names: strings(self.names),
+            non_resource_urls: strings(self.urls),
+        }
+    }
+}
+
 impl RoleFact {
     fn rules(&self) -> Vec<PolicyRule> {
-        let rule = |fact: &RuleFact| PolicyRule {
-            verbs: strings(fact.verbs),
-            api_groups: strings(fact.groups),
-            resources: strings(fact.resources),
-            resource_names: strings(fact.names),
-            non_resource_urls: strings(fact.urls),
-        };
-        self.rules.iter().map(rule).collect()
+        self.rules.iter().map(RuleFact::policy_rule).collect()
     }
 
     /// As a cluster role.

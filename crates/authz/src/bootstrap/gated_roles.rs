@@ -1,6 +1,7 @@
-//! The default roles of controllers that only run where a feature is on, one service account each. Elsewhere nobody is given
-//! them.
+//! The default roles of controllers that only run where a feature is on, one service account each, and what other roles have
+//! besides where one is. Elsewhere nobody is given them.
 
+use api_types::rbac_v1::ClusterRole;
 use component_base::{Feature, Gates};
 
 use super::facts::{BindingFact, RoleFact, RuleFact, SubjectFact, named, rule, subject};
@@ -44,7 +45,7 @@ static ALL: &[Gated] = &[
         &[rule(&["delete", "get", "list", "watch"], &["certificates.k8s.io"], &["podcertificaterequests"])],
     ),
     Gated::controller(
-        &[Feature::named("GenericWorkload")],
+        &[GENERIC_WORKLOAD],
         "system:controller:podgroup-protection-controller",
         &[subject("ServiceAccount", "kube-system", "podgroup-protection-controller")],
         &[
@@ -90,6 +91,53 @@ static ALL: &[Gated] = &[
         ],
     ),
 ];
+
+/// Rules that a default role has only where a feature is on.
+struct More {
+    feature: Feature,
+    role: &'static str,
+    rules: &'static [RuleFact],
+}
+
+const GENERIC_WORKLOAD: Feature = Feature::named("GenericWorkload");
+
+static MORE: &[More] = &[
+    More {
+        feature: GENERIC_WORKLOAD,
+        role: "system:aggregate-to-edit",
+        rules: &[rule(
+            &["create", "delete", "deletecollection", "patch", "update"],
+            &["scheduling.k8s.io"],
+            &["podgroups", "workloads"],
+        )],
+    },
+    More {
+        feature: GENERIC_WORKLOAD,
+        role: "system:aggregate-to-view",
+        rules: &[rule(
+            &["get", "list", "watch"],
+            &["scheduling.k8s.io"],
+            &["podgroups", "podgroups/status", "workloads"],
+        )],
+    },
+    More {
+        feature: GENERIC_WORKLOAD,
+        role: "system:kube-scheduler",
+        rules: &[
+            rule(&["get", "list", "watch"], &["scheduling.k8s.io"], &["podgroups"]),
+            rule(&["patch", "update"], &["scheduling.k8s.io"], &["podgroups/status"]),
+        ],
+    },
+];
+
+/// Adds the rules that default roles have besides, where these gates are switched so.
+pub(super) fn add_rules(roles: &mut [ClusterRole], gates: &Gates) {
+    for more in MORE.iter().filter(|more| gates.enabled(more.feature)) {
+        for role in roles.iter_mut().filter(|role| role.metadata.name == more.role) {
+            role.rules.extend(more.rules.iter().map(RuleFact::policy_rule));
+        }
+    }
+}
 
 /// The roles and their bindings where these gates are switched so.
 pub(super) fn of(gates: &Gates) -> impl Iterator<Item = (&'static RoleFact, &'static BindingFact)> + '_ {

@@ -18,6 +18,14 @@ pub fn cluster_roles() -> Vec<ClusterRole> {
     cluster_roles::ROLES.iter().chain(controller_roles::ROLES).map(facts::RoleFact::cluster_role).collect()
 }
 
+/// The same with what they allow besides where these gates are switched so.
+#[must_use]
+pub fn cluster_roles_with(gates: &Gates) -> Vec<ClusterRole> {
+    let mut roles = cluster_roles();
+    gated_roles::add_rules(&mut roles, gates);
+    roles
+}
+
 /// The default cluster role bindings.
 #[must_use]
 pub fn cluster_role_bindings() -> Vec<ClusterRoleBinding> {

@@ -115,6 +115,16 @@ fn roles_behind_gates_are_upstreams_and_only_where_those_are_on() {
         let found = upstream.iter().find(|own| own["list"] == list && own["name"] == name);
         found.cloned().unwrap_or_else(|| panic!("{name} is not upstream's"))
     };
+    for name in ["system:aggregate-to-edit", "system:aggregate-to-view", "system:kube-scheduler"] {
+        let role = |gates| cluster_roles_with(gates).into_iter().find(|role| role.metadata.name == name).unwrap();
+        let (without, with) = (role(&off), role(&on));
+        let wanted = named("clusterRoles", name)["rules"].as_array().unwrap().clone();
+        // Rules about taints by rule are another feature's.
+        let wanted: Vec<_> = wanted.into_iter().filter(|rule| rule["resources"][0] != "devicetaintrules").collect();
+        assert_eq!(with.rules.len(), without.rules.len() + wanted.len(), "{name}");
+        let more = to_value(&with)["rules"].as_array().unwrap()[without.rules.len()..].to_vec();
+        assert_eq!(more, wanted, "{name}");
+    }
     let (roles, bindings) = (gated_cluster_roles(&on), gated_cluster_role_bindings(&on));
     assert_eq!((roles.len(), bindings.len()), (6, 6));
     for role in roles {
