@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api_types::resource_v1::{AllocationResult, DeviceClass, ResourceClaim, ResourceSlice};
+use api_types::resource_v1::{AllocationResult, DeviceClass, ResourceClaim};
 use base::Rng;
 
 use crate::allocated::Allocated;
@@ -53,7 +53,7 @@ impl AllocateError {
 pub struct Allocator {
     features: Features,
     claims: Vec<Arc<ResourceClaim>>,
-    slices: Slices,
+    slices: Arc<Slices>,
     allocated: Arc<Allocated>,
     selectors: Arc<Selectors>,
 }
@@ -64,11 +64,11 @@ impl Allocator {
     pub fn new(
         features: Features,
         claims: Vec<Arc<ResourceClaim>>,
-        slices: &[Arc<ResourceSlice>],
+        slices: Arc<Slices>,
         allocated: Arc<Allocated>,
         selectors: Arc<Selectors>,
     ) -> Self {
-        Self { features, claims, slices: Slices::of(slices), allocated, selectors }
+        Self { features, claims, slices, allocated, selectors }
     }
 
     /// The claims that are to be allocated.
@@ -77,19 +77,21 @@ impl Allocator {
         &self.claims
     }
 
-    /// What the claims would get on a node, in their order; none where there are not enough devices. `is_over` tells
-    /// whether nobody waits any more.
+    /// What the claims would get on a node, in their order, and behind them one more that is for this node only; none where
+    /// there are not enough devices. `is_over` tells whether nobody waits any more.
     ///
     /// # Errors
     /// When that cannot be told.
     pub fn allocate(
         &self,
         node: CandidateNode<'_>,
+        one_more: Option<&ResourceClaim>,
         inventory: &dyn Inventory,
         rng: &Rng,
         is_over: &dyn Fn() -> bool,
     ) -> Result<Option<Vec<AllocationResult>>, AllocateError> {
-        let claims = self.claims.iter().map(|claim| wanted(claim, inventory, self.features));
+        let claims = self.claims.iter().map(|claim| &**claim).chain(one_more);
+        let claims = claims.map(|claim| wanted(claim, inventory, self.features));
         let claims = claims.collect::<Result<Vec<_>, _>>()?;
         let pools: Vec<Pool<'_>> = self.slices.pools_of(node);
         let search = Search::new(self.features, node, &claims, &pools, &self.allocated, &self.selectors, is_over);

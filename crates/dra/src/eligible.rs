@@ -11,7 +11,7 @@ use crate::requests::{Part, Wanted, full_name};
 use crate::selector::Selectors;
 
 /// Whether all expressions want the device. `who` states them.
-fn selects(
+pub(crate) fn selects(
     selectors: &Selectors,
     expressions: &[DeviceSelector],
     offer: Offer<'_>,

@@ -9,6 +9,7 @@ mod allocator;
 mod capacity;
 mod constraints;
 mod counters;
+mod device_counts;
 mod eligible;
 mod features;
 mod pools;
@@ -20,8 +21,10 @@ mod tests;
 
 pub use allocated::{Allocated, DeviceUse};
 pub use allocator::{AllocateError, Allocator, CandidateNode, Inventory};
+pub use device_counts::DeviceCounts;
 pub use features::{
     ADMIN_ACCESS, BINDING_CONDITIONS, CONSUMABLE_CAPACITY, DEVICE_STATUS, DEVICE_TAINTS, Features,
     PARTITIONABLE_DEVICES, PRIORITIZED_LIST,
 };
+pub use pools::Slices;
 pub use selector::Selectors;

@@ -9,8 +9,9 @@ use component_helpers::node_affinity::selector_matches;
 
 use crate::allocator::CandidateNode;
 
-/// All slices, by pool and by what they can be of use to.
-pub(crate) struct Slices {
+/// All slices, by pool and by what they can be of use to. They are sorted once, for any number of allocators.
+#[derive(Default)]
+pub struct Slices {
     /// By driver and pool, each pool's by name.
     pools: BTreeMap<(String, String), Vec<Arc<ResourceSlice>>>,
     /// The pools with slices of one node.
@@ -75,8 +76,10 @@ fn is_relevant(slice: &ResourceSlice, node: CandidateNode<'_>) -> bool {
 }
 
 impl Slices {
-    pub(crate) fn of(slices: &[Arc<ResourceSlice>]) -> Self {
-        let mut sorted = Self { pools: BTreeMap::new(), of_node: HashMap::new(), anywhere: BTreeSet::new() };
+    /// Sorts slices.
+    #[must_use]
+    pub fn of(slices: &[Arc<ResourceSlice>]) -> Self {
+        let mut sorted = Self::default();
         for slice in slices {
             let key = (slice.spec.driver.clone(), slice.spec.pool.name.clone());
             match slice.spec.node_name.as_deref() {

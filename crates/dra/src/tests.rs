@@ -9,7 +9,7 @@ use api_types::resource_v1::{AllocationResult, DeviceClass, ResourceClaim, Resou
 use base::Rng;
 use serde_json::{Value, json};
 
-use crate::{AllocateError, Allocated, Allocator, CandidateNode, Features, Inventory, Selectors};
+use crate::{AllocateError, Allocated, Allocator, CandidateNode, Features, Inventory, Selectors, Slices};
 
 const ALL: Features = Features {
     admin_access: true,
@@ -56,9 +56,10 @@ impl World {
             allocated.add(&read::<AllocationResult>(own), self.features.consumable_capacity);
         }
         let selectors = Arc::new(Selectors::new(true));
-        let allocator = Allocator::new(self.features, claims, &slices, Arc::new(allocated), selectors);
+        let allocator =
+            Allocator::new(self.features, claims, Arc::new(Slices::of(&slices)), Arc::new(allocated), selectors);
         let labels = BTreeMap::from([("zone".to_owned(), "z".to_owned())]);
-        allocator.allocate(CandidateNode { name: "n", labels: &labels }, self, &Rng::seeded(1), &|| false)
+        allocator.allocate(CandidateNode { name: "n", labels: &labels }, None, self, &Rng::seeded(1), &|| false)
     }
 
     /// The devices as `request:device`, those of each claim together; `-` where there are not enough, or the error.
@@ -483,9 +484,11 @@ fn nobody_waits_for_ever() {
     let world = World::of(plain(2));
     let slices: Vec<Arc<ResourceSlice>> = world.slices.iter().map(read).collect();
     let claims = vec![read(&claim(json!([request("r", 1, json!({}))])))];
-    let allocator = Allocator::new(ALL, claims, &slices, Arc::default(), Arc::new(Selectors::new(true)));
+    let allocator =
+        Allocator::new(ALL, claims, Arc::new(Slices::of(&slices)), Arc::default(), Arc::new(Selectors::new(true)));
     let labels = BTreeMap::new();
-    let outcome = allocator.allocate(CandidateNode { name: "n", labels: &labels }, &world, &Rng::seeded(1), &|| true);
+    let outcome =
+        allocator.allocate(CandidateNode { name: "n", labels: &labels }, None, &world, &Rng::seeded(1), &|| true);
     assert_eq!(outcome, Err(AllocateError::Timeout));
     let mut world = world;
     world.classes.clear();

@@ -22,7 +22,6 @@ pub(crate) const ABSENT: &[Feature] = &[
     Feature::named("MutatingAdmissionPolicy"),
     Feature::named("NodeLogQuery"),
     Feature::named("NodeSwap"),
-    Feature::named("OpportunisticBatching"),
     Feature::named("ProcMountType"),
     Feature::named("RestartAllContainersOnContainerExits"),
     Feature::named("SELinuxChangePolicy"),

@@ -82,6 +82,42 @@ const VOLUME_ERRORS: Desc = Desc::new(
 )
 .labels(&["operation"]);
 
+const CLAIM_CREATES: Desc = Desc::new(
+    "scheduler_resourceclaim_creates_total",
+    "Claims that were made for extended resources, by how that ended.",
+    Stability::Alpha,
+)
+.labels(&["status"]);
+
+const GROUP_ATTEMPTS: Desc = Desc::new(
+    "scheduler_podgroup_schedule_attempts_total",
+    "Attempts to schedule groups of pods, by result.",
+    Stability::Alpha,
+)
+.labels(&["profile", "result"]);
+const GROUP_ATTEMPT_DURATION: Desc = Desc::new(
+    "scheduler_podgroup_scheduling_attempt_duration_seconds",
+    "How long an attempt to schedule a group of pods took.",
+    Stability::Alpha,
+)
+.labels(&["profile", "result"])
+.buckets(ATTEMPT_SECONDS);
+const GROUP_ALGORITHM_DURATION: Desc = Desc::new(
+    "scheduler_podgroup_scheduling_algorithm_duration_seconds",
+    "How long the decision about a group of pods took.",
+    Stability::Alpha,
+)
+.buckets(ATTEMPT_SECONDS);
+const BATCH_ATTEMPTS: Desc = Desc::new(
+    "scheduler_batch_attempts_total",
+    "Decisions by whether a pod before had left a node to try first.",
+    Stability::Alpha,
+)
+.labels(&["profile", "result"]);
+const BATCH_FLUSHED: Desc =
+    Desc::new("scheduler_batch_cache_flushed_total", "Rankings of nodes that were dropped, by why.", Stability::Alpha)
+        .labels(&["profile", "reason"]);
+
 /// What is done with the volumes of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum VolumeStage {
@@ -120,6 +156,12 @@ pub struct SchedulerMetrics {
     unschedulable: Gauges,
     permit_wait: Histograms,
     volume_errors: Counters,
+    claim_creates: Counters,
+    batch_attempts: Counters,
+    batch_flushed: Counters,
+    group_attempts: Counters,
+    group_attempt_duration: Histograms,
+    group_algorithm_duration: Histograms,
 }
 
 /// How an attempt ended.
@@ -163,6 +205,12 @@ impl SchedulerMetrics {
             unschedulable: metrics.gauges(&UNSCHEDULABLE),
             permit_wait: metrics.histograms(&PERMIT_WAIT),
             volume_errors: metrics.counters(&VOLUME_ERRORS),
+            claim_creates: metrics.counters(&CLAIM_CREATES),
+            batch_attempts: metrics.counters(&BATCH_ATTEMPTS),
+            batch_flushed: metrics.counters(&BATCH_FLUSHED),
+            group_attempts: metrics.counters(&GROUP_ATTEMPTS),
+            group_attempt_duration: metrics.histograms(&GROUP_ATTEMPT_DURATION),
+            group_algorithm_duration: metrics.histograms(&GROUP_ALGORITHM_DURATION),
         }
     }
 
@@ -185,6 +233,32 @@ impl SchedulerMetrics {
     /// Something went wrong with the volumes of a pod.
     pub(crate) fn volume_error(&self, stage: VolumeStage) {
         self.volume_errors.with(&[stage.name()]).inc();
+    }
+
+    /// A claim was made for extended resources, or could not be.
+    pub(crate) fn claim_made(&self, is_made: bool) {
+        self.claim_creates.with(&[if is_made { "success" } else { "failure" }]).inc();
+    }
+
+    /// An attempt to schedule a group of pods ended.
+    pub(crate) fn group_attempt(&self, result: AttemptResult, profile: &str, took: Duration) {
+        self.group_attempts.with(&[profile, result.name()]).inc();
+        self.group_attempt_duration.with(&[profile, result.name()]).observe(took.as_secs_f64());
+    }
+
+    /// A decision about a group of pods was made.
+    pub(crate) fn group_decided(&self, took: Duration) {
+        self.group_algorithm_duration.with(&[]).observe(took.as_secs_f64());
+    }
+
+    /// A node was chosen, with the help of a hint or without.
+    pub(crate) fn batch_attempt(&self, profile: &str, result: &str) {
+        self.batch_attempts.with(&[profile, result]).inc();
+    }
+
+    /// A ranking of nodes was dropped.
+    pub(crate) fn batch_flushed(&self, profile: &str, reason: &str) {
+        self.batch_flushed.with(&[profile, reason]).inc();
     }
 
     /// A decision was made.

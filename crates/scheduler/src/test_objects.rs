@@ -7,8 +7,8 @@ use api_machinery::quantity::Quantity;
 use api_machinery::reflect::Reflect;
 use api_machinery::time::Time;
 use api_types::core_v1::{
-    Affinity, Container, ContainerPort, Node, Pod, PodAffinity, PodAffinityTerm, PodAntiAffinity, Taint, Toleration,
-    TopologySpreadConstraint, Volume, WeightedPodAffinityTerm,
+    Affinity, Container, ContainerPort, Node, Pod, PodAffinity, PodAffinityTerm, PodAntiAffinity, PodSchedulingGroup,
+    Taint, Toleration, TopologySpreadConstraint, Volume, WeightedPodAffinityTerm,
 };
 
 use crate::cache::Snapshot;
@@ -135,6 +135,10 @@ impl PodBuilder {
     }
     pub(crate) fn gate(mut self, name: &str) -> Self {
         self.0.spec.scheduling_gates.push(api_types::core_v1::PodSchedulingGate { name: name.into() });
+        self
+    }
+    pub(crate) fn grouped(mut self, group: &str) -> Self {
+        self.0.spec.scheduling_group = Some(PodSchedulingGroup { pod_group_name: Some(group.into()) });
         self
     }
     /// A volume as in a manifest.

@@ -1,9 +1,11 @@
 //! What the scheduler writes: bindings, pod statuses and evictions; and what its plugins write, claims and volumes. Traits,
 //! so that the scheduler runs without an API server in tests and benchmarks.
 
+use api_machinery::meta::Condition;
 use api_machinery::object::Kind;
 use api_types::core_v1::{PersistentVolume, PersistentVolumeClaim, Pod, PodStatus};
 use api_types::resource_v1::ResourceClaim;
+use api_types::scheduling_v1alpha2::PodGroup;
 use async_trait::async_trait;
 
 use crate::listers::NotFound;
@@ -36,63 +38,65 @@ pub trait ClusterWriter: Send + Sync {
     async fn delete(&self, pod: &Pod) -> Result<(), WriteError>;
 }
 
-/// Writes of plugins. Each replaces an object whole, and fails where it is not the version that it was made from any more.
+/// There is no object that could be changed.
+fn refused<T: Kind>(name: &str) -> WriteError {
+    WriteError::NotFound(NotFound::of::<T>(name).to_string())
+}
+
+/// Writes of plugins. Each replaces an object whole, where it says nothing else, and fails where it is not the version that it
+/// was made from any more. By default there is nothing that could be changed.
 #[async_trait]
 pub trait ObjectWriter: Send + Sync {
     /// Changes a volume; what it is afterwards.
-    async fn update_volume(&self, volume: &PersistentVolume) -> Result<PersistentVolume, WriteError>;
+    async fn update_volume(&self, volume: &PersistentVolume) -> Result<PersistentVolume, WriteError> {
+        Err(refused::<PersistentVolume>(&volume.metadata.name))
+    }
 
     /// Changes a claim; what it is afterwards.
-    async fn update_claim(&self, claim: &PersistentVolumeClaim) -> Result<PersistentVolumeClaim, WriteError>;
+    async fn update_claim(&self, claim: &PersistentVolumeClaim) -> Result<PersistentVolumeClaim, WriteError> {
+        Err(refused::<PersistentVolumeClaim>(&claim.metadata.name))
+    }
 
     /// A claim for devices as the API server has it.
-    async fn device_claim(&self, namespace: &str, name: &str) -> Result<ResourceClaim, WriteError>;
+    async fn device_claim(&self, _namespace: &str, name: &str) -> Result<ResourceClaim, WriteError> {
+        Err(refused::<ResourceClaim>(name))
+    }
+
+    /// Makes a claim for devices; what it is then.
+    async fn create_device_claim(&self, claim: &ResourceClaim) -> Result<ResourceClaim, WriteError> {
+        Err(refused::<ResourceClaim>(&claim.metadata.generate_name))
+    }
+
+    /// Deletes a claim for devices; one that has its name by now but is another stays.
+    async fn delete_device_claim(&self, claim: &ResourceClaim) -> Result<(), WriteError> {
+        Err(refused::<ResourceClaim>(&claim.metadata.name))
+    }
 
     /// Changes a claim for devices, but for its status; what it is afterwards.
-    async fn update_device_claim(&self, claim: &ResourceClaim) -> Result<ResourceClaim, WriteError>;
+    async fn update_device_claim(&self, claim: &ResourceClaim) -> Result<ResourceClaim, WriteError> {
+        Err(refused::<ResourceClaim>(&claim.metadata.name))
+    }
 
     /// Changes the status of a claim for devices; what the claim is afterwards.
-    async fn update_device_claim_status(&self, claim: &ResourceClaim) -> Result<ResourceClaim, WriteError>;
+    async fn update_device_claim_status(&self, claim: &ResourceClaim) -> Result<ResourceClaim, WriteError> {
+        Err(refused::<ResourceClaim>(&claim.metadata.name))
+    }
 
     /// A claim for devices is not reserved for a consumer any more, whatever else has become of it; what it is afterwards.
-    async fn release_device_claim(&self, claim: &ResourceClaim, consumer: &str) -> Result<ResourceClaim, WriteError>;
+    async fn release_device_claim(&self, claim: &ResourceClaim, _consumer: &str) -> Result<ResourceClaim, WriteError> {
+        Err(refused::<ResourceClaim>(&claim.metadata.name))
+    }
+
+    /// Sets a condition in the status of a group of pods.
+    async fn patch_group_status(&self, group: &PodGroup, _condition: &Condition) -> Result<(), WriteError> {
+        Err(refused::<PodGroup>(&group.metadata.name))
+    }
 }
 
 /// Refuses every change, where there is nothing that plugins could change.
 pub struct NoObjects;
 
-impl NoObjects {
-    fn refused<T: Kind>(name: &str) -> WriteError {
-        WriteError::NotFound(NotFound::of::<T>(name).to_string())
-    }
-}
-
-#[async_trait]
-impl ObjectWriter for NoObjects {
-    async fn update_volume(&self, volume: &PersistentVolume) -> Result<PersistentVolume, WriteError> {
-        Err(Self::refused::<PersistentVolume>(&volume.metadata.name))
-    }
-
-    async fn update_claim(&self, claim: &PersistentVolumeClaim) -> Result<PersistentVolumeClaim, WriteError> {
-        Err(Self::refused::<PersistentVolumeClaim>(&claim.metadata.name))
-    }
-
-    async fn device_claim(&self, _: &str, name: &str) -> Result<ResourceClaim, WriteError> {
-        Err(Self::refused::<ResourceClaim>(name))
-    }
-
-    async fn update_device_claim(&self, claim: &ResourceClaim) -> Result<ResourceClaim, WriteError> {
-        Err(Self::refused::<ResourceClaim>(&claim.metadata.name))
-    }
-
-    async fn update_device_claim_status(&self, claim: &ResourceClaim) -> Result<ResourceClaim, WriteError> {
-        Err(Self::refused::<ResourceClaim>(&claim.metadata.name))
-    }
-
-    async fn release_device_claim(&self, claim: &ResourceClaim, _: &str) -> Result<ResourceClaim, WriteError> {
-        Err(Self::refused::<ResourceClaim>(&claim.metadata.name))
-    }
-}
+impl ObjectWriter for NoObjects {}
 
 /// How important an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -101,6 +101,7 @@ fn a_node_that_fits_costs_no_allocation() {
         events: Arc::new(NoEvents),
         gate: Arc::default(),
         waiting: Arc::default(),
+        groups: Arc::default(),
         metrics,
         clock: base::TokioClock::shared(),
         rng: base::Rng::seeded(1),

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use api_machinery::meta::{DeleteOptions, Status};
+use api_machinery::meta::{Condition, DeleteOptions, Status};
 use api_machinery::value::{Value, ValueMap, struct_to_map};
 use api_types::core_v1::{Binding, ObjectReference, PersistentVolume, PersistentVolumeClaim, Pod, PodStatus};
 use api_types::resource_v1::ResourceClaim;
+use api_types::scheduling_v1alpha2::PodGroup;
 use async_trait::async_trait;
 use base::Backoff;
 use client::{Client, ClientError, EventType, Patch, SeriesEvent, SeriesRecorder, object_reference};
@@ -93,6 +94,18 @@ fn release_patch(claim: &ResourceClaim, consumer: &str) -> Value {
     object([("metadata", metadata.into()), ("status", status.into())])
 }
 
+/// Sets a condition of an object; the uid makes sure that one of the same name is left alone.
+fn condition_patch(uid: &str, condition: &Condition) -> Value {
+    let mut metadata = ValueMap::new();
+    metadata.insert("uid".into(), uid.into());
+    let mut status = ValueMap::new();
+    status.insert("conditions".into(), Value::Array(vec![Value::Object(struct_to_map(condition))]));
+    let mut patch = ValueMap::new();
+    patch.insert("metadata".into(), metadata.into());
+    patch.insert("status".into(), status.into());
+    patch.into()
+}
+
 /// Whether the same write may succeed in a moment.
 fn is_passing(error: &ClientError) -> bool {
     let unwell = error.api().is_some_and(|error| matches!(&*error.reason, "InternalError" | "ServiceUnavailable"));
@@ -115,6 +128,11 @@ fn status_patch(pod: &Pod, status: &PodStatus) -> Value {
         let name = &status.nominated_node_name;
         let value = if name.is_empty() { Value::Null } else { name.as_str().into() };
         fields.insert("nominatedNodeName".into(), value);
+    }
+    if let Some(extended) = &status.extended_resource_claim_status
+        && pod.status.extended_resource_claim_status.as_ref() != Some(extended)
+    {
+        fields.insert("extendedResourceClaimStatus".into(), Value::Object(struct_to_map(extended)));
     }
     let mut metadata = ValueMap::new();
     metadata.insert("uid".into(), pod.metadata.uid.as_str().into());
@@ -186,6 +204,16 @@ impl ObjectWriter for ClientWriter {
         self.client.namespaced::<ResourceClaim>(namespace).get(name).await.map_err(|error| failed(&error))
     }
 
+    async fn create_device_claim(&self, claim: &ResourceClaim) -> Result<ResourceClaim, WriteError> {
+        let claims = self.client.namespaced::<ResourceClaim>(&claim.metadata.namespace);
+        claims.create(claim).await.map_err(|error| failed(&error))
+    }
+
+    async fn delete_device_claim(&self, claim: &ResourceClaim) -> Result<(), WriteError> {
+        let claims = self.client.namespaced::<ResourceClaim>(&claim.metadata.namespace);
+        claims.delete_this(&claim.metadata, DeleteOptions::default()).await.map(drop).map_err(|error| failed(&error))
+    }
+
     async fn update_device_claim(&self, claim: &ResourceClaim) -> Result<ResourceClaim, WriteError> {
         let claims = self.client.namespaced::<ResourceClaim>(&claim.metadata.namespace);
         claims.update(claim).await.map_err(|error| failed(&error))
@@ -194,6 +222,12 @@ impl ObjectWriter for ClientWriter {
     async fn update_device_claim_status(&self, claim: &ResourceClaim) -> Result<ResourceClaim, WriteError> {
         let claims = self.client.namespaced::<ResourceClaim>(&claim.metadata.namespace);
         claims.update_status(claim).await.map_err(|error| failed(&error))
+    }
+
+    async fn patch_group_status(&self, group: &PodGroup, condition: &Condition) -> Result<(), WriteError> {
+        let groups = self.client.namespaced::<PodGroup>(&group.metadata.namespace);
+        let patch = Patch::Strategic(condition_patch(&group.metadata.uid, condition));
+        groups.patch_status(&group.metadata.name, &patch).await.map(drop).map_err(|error| failed(&error))
     }
 
     async fn release_device_claim(&self, claim: &ResourceClaim, consumer: &str) -> Result<ResourceClaim, WriteError> {

@@ -55,6 +55,7 @@ pub(super) fn prepare(options: &mut Options) -> Result<(), Invalid> {
 pub(super) fn configuration(options: &Options, gates: &Gates) -> Result<KubeSchedulerConfiguration, BoxError> {
     let mut errors = Errors::new();
     let mut configuration = load(options.string("config"))?;
+    config::add_gated(&mut configuration, gates);
     take_election(&mut configuration.leader_election, options);
     if options.string("config").is_empty() {
         take_deprecated(&mut configuration, options);

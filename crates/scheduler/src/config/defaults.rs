@@ -6,7 +6,10 @@ use api_types::scheduler_config_v1::{
     Plugins,
 };
 
+use component_base::Gates;
+
 use super::ConfigError;
+use crate::framework::Descriptor;
 use crate::plugin_args::PluginArgs;
 use crate::plugins;
 
@@ -100,13 +103,33 @@ fn fill_profile(profile: &mut KubeSchedulerProfile, number: usize) -> Result<(),
     Ok(())
 }
 
+/// Whether a plugin runs by default whatever features are on.
+fn is_default(descriptor: &Descriptor) -> bool {
+    descriptor.is_default && descriptor.feature.is_none()
+}
+
+/// Adds the plugins that run by default where their features are on.
+pub(crate) fn add_gated(configuration: &mut KubeSchedulerConfiguration, gates: &Gates) {
+    let has_feature = |own: &&Descriptor| own.feature.is_some_and(|feature| gates.enabled(feature));
+    for descriptor in plugins::ALL.iter().filter(has_feature) {
+        for profile in &mut configuration.profiles {
+            let set = &mut profile.plugins.get_or_insert_with(Plugins::default).multi_point;
+            let is_off = set.disabled.iter().any(|plugin| plugin.name == "*" || plugin.name == descriptor.name);
+            let is_there = set.enabled.iter().any(|plugin| plugin.name == descriptor.name);
+            if !is_off && !is_there {
+                set.enabled.push(Plugin { name: descriptor.name.into(), weight: None });
+            }
+        }
+    }
+}
+
 /// The defaults without what is disabled, with the user's entries in their places, and then what else is enabled.
 fn merge(custom: &PluginSet) -> PluginSet {
     let disabled = |name: &str| custom.disabled.iter().any(|plugin| plugin.name == name);
     let mut replaced = Vec::new();
     let mut enabled = Vec::new();
     if !disabled("*") {
-        for descriptor in plugins::ALL.iter().filter(|own| own.is_default && !disabled(own.name)) {
+        for descriptor in plugins::ALL.iter().filter(|own| is_default(own) && !disabled(own.name)) {
             let own = custom.enabled.iter().position(|plugin| plugin.name == descriptor.name);
             enabled.push(match own.and_then(|place| custom.enabled.get(place)) {
                 Some(plugin) => plugin.clone(),

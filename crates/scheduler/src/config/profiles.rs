@@ -1,19 +1,23 @@
 //! Profiles from a configuration: builds every plugin that is named and puts it at its points.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api_machinery::field_path::ErrorList;
 use api_types::scheduler_config_v1::{KubeSchedulerConfiguration, KubeSchedulerProfile, PluginSet, Plugins};
-use component_base::Gates;
+use component_base::{Feature, Gates};
 
 use crate::framework::{
-    At, BuildCx, Descriptor, MAX_SCORE, Plugin, PluginError, PluginMask, Profile, QueueSort, Registration,
+    At, BuildCx, Descriptor, MAX_SCORE, Plugin, PluginError, PluginMask, Profile, QueueSort, Registration, Sign,
     registrations_of,
 };
 use crate::plugin_args::{ArgsError, PluginArgs};
 use crate::plugins::extender::{self, ExtenderError};
 use crate::plugins::{FIT, MISSING};
+
+/// Pods that are alike share the nodes that were found for one of them.
+pub(crate) const BATCHING: Feature = Feature::named("OpportunisticBatching");
 
 /// Why a profile cannot be built, in upstream's words.
 #[derive(Debug, thiserror::Error)]
@@ -121,6 +125,11 @@ fn ignoring<'a>(
     }
     config.args = args.encode(FIT);
     Ok(Cow::Owned(profile))
+}
+
+/// The places of the plugins at a point.
+fn places<T: ?Sized>(point: &[At<T>]) -> impl Iterator<Item = usize> {
+    point.iter().map(|at| at.place)
 }
 
 /// The built plugins of one profile.
@@ -303,15 +312,21 @@ impl<'a> Assembly<'a> {
         total.ok_or(AssemblyError::Overflow)?;
         let (filter, remote_filter) = points!("Filter", filter => filter, remote_filter);
         let (post_filter, remote_preempt) = points!("PostFilter", post_filter => post_filter, remote_preempt);
+        let (pre_filter, pre_score) =
+            (points!("PreFilter", pre_filter => pre_filter), points!("PreScore", pre_score => pre_score));
+        let decides =
+            places(&pre_filter).chain(places(&filter)).chain(places(&pre_score)).chain(places(&score)).collect();
+        let is_pure = extenders.is_empty() && remote_filter.is_empty() && remote_score.is_empty();
+        let signs = if is_pure { self.signs(decides) } else { Vec::new() };
         Ok(Profile {
             name: name.to_owned(),
             percentage_of_nodes_to_score: self.config.percentage_of_nodes_to_score,
             pre_enqueue: points!("PreEnqueue", pre_enqueue => pre_enqueue),
             queue_sort,
-            pre_filter: points!("PreFilter", pre_filter => pre_filter),
+            pre_filter,
             filter,
             post_filter,
-            pre_score: points!("PreScore", pre_score => pre_score),
+            pre_score,
             score,
             reserve: points!("Reserve", reserve => reserve),
             permit: points!("Permit", permit => permit),
@@ -323,7 +338,17 @@ impl<'a> Assembly<'a> {
             remote_bind: with_extenders!(remote_bind, remote_bind),
             remote_preempt: with_extenders!(remote_preempt, remote_preempt),
             registrations: self.registrations(extenders),
+            signs,
         })
+    }
+
+    /// What pods have in common that are the same to all these plugins; nothing where one of them never says.
+    fn signs(&self, places: BTreeSet<usize>) -> Vec<Sign> {
+        if !self.gates.enabled(BATCHING) {
+            return Vec::new();
+        }
+        let signs = places.into_iter().map(|place| self.built.get(place)?.sign.clone());
+        signs.collect::<Option<_>>().unwrap_or_default()
     }
 
     fn queue_sort(&self, name: &str, sorts: &[At<dyn QueueSort>]) -> Result<Arc<dyn QueueSort>, AssemblyError> {

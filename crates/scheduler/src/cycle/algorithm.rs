@@ -1,9 +1,13 @@
 //! Finding the node for a pod: filter until enough nodes fit, then score those.
 
+use std::cmp::Reverse;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use base::Rng;
+use tokio::time::Instant;
 
+use super::batching::{Batch, Counted, LastNode};
 use crate::framework::{Code, CycleCx, CycleState, Diagnosis, Profile, Restriction, Status, StatusResult};
 use crate::known_answers::ShapeAnswers;
 use crate::metrics::SchedulerMetrics;
@@ -42,6 +46,14 @@ pub(super) enum NoFit {
     Failed(Status),
 }
 
+impl NoFit {
+    /// Whether pods that go could make room for the pod.
+    pub(super) fn can_be_helped(&self) -> bool {
+        let Self::Nowhere { diagnosis, .. } = self else { return false };
+        (0..diagnosis.nodes).any(|index| diagnosis.code_of(index) == Code::Unschedulable)
+    }
+}
+
 /// How many feasible nodes are enough.
 pub(super) fn wanted_feasible(nodes: usize, percentage: i32) -> usize {
     if nodes < MINIMUM_FEASIBLE {
@@ -67,7 +79,7 @@ pub(super) struct Feasible<'a> {
 /// Where to look.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Look {
-    /// At the node that was made free for the pod; at all where it does not fit there.
+    /// At the node that was made free for the pod, or is the best by a hint; at all where it does not fit there.
     NominatedFirst,
     /// At all nodes.
     Everywhere,
@@ -76,26 +88,78 @@ pub(super) enum Look {
 impl<'a> Search<'a> {
     /// Finds the node; `start` is where the look at the nodes begins, and moves on. What is found out about nodes for pods
     /// of this shape is added to `known`.
-    pub(super) fn find(&self, pod: &PodInfo, start: &mut usize, known: &mut ShapeAnswers) -> Result<Decision, NoFit> {
-        let Feasible { nodes, mut state, diagnosis, .. } = self.feasible(pod, Look::NominatedFirst, start, known)?;
-        match nodes.as_slice() {
-            [] => Err(NoFit::Nowhere { state, diagnosis }),
-            [only] => Ok(Decision { node: Arc::clone(&only.info.name), state }),
-            nodes => {
-                let totals = self.score(&mut state, pod, nodes, known).map_err(NoFit::Failed)?;
-                let node = self.best(nodes, &totals).map_err(NoFit::Failed)?;
-                Ok(Decision { node, state })
+    pub(super) fn find(
+        &self,
+        pod: &PodInfo,
+        start: &mut usize,
+        known: &mut ShapeAnswers,
+        batch: &mut Batch,
+        now: Instant,
+    ) -> Result<Decision, NoFit> {
+        let signature = self.profile.signature(pod);
+        let counted = Counted { metrics: self.metrics, profile: &self.profile.name };
+        let mut hinted = None;
+        let mut hint = |state: &CycleState| {
+            hinted = batch.hint(signature.as_ref(), now, |node| self.last_node(state, pod, node), &counted);
+            hinted.clone()
+        };
+        let found = self.feasible(pod, Look::NominatedFirst, start, known, &mut hint);
+        let decided = found.and_then(|found| self.choose(pod, found, known, signature.is_some()));
+        match decided {
+            Ok((decision, others)) => {
+                batch.chose(signature, &decision.node, hinted.as_deref(), others, now, &counted);
+                Ok(decision)
+            }
+            Err(no_fit) => {
+                batch.failed();
+                Err(no_fit)
             }
         }
     }
 
-    /// Finds enough nodes that can run the pod; see [`Search::find`].
+    /// The best of the nodes that can run the pod; where they are to be ranked, the others, too, the best first.
+    fn choose(
+        &self,
+        pod: &PodInfo,
+        found: Feasible<'a>,
+        known: &mut ShapeAnswers,
+        is_ranked: bool,
+    ) -> Result<(Decision, VecDeque<Arc<str>>), NoFit> {
+        let Feasible { nodes, mut state, diagnosis, .. } = found;
+        let mut others = VecDeque::new();
+        let node = match nodes.as_slice() {
+            [] => return Err(NoFit::Nowhere { state, diagnosis }),
+            [only] => Arc::clone(&only.info.name),
+            nodes => {
+                let totals = self.score(&mut state, pod, nodes, known).map_err(NoFit::Failed)?;
+                let best = self.best(nodes, &totals).map_err(NoFit::Failed)?;
+                if is_ranked {
+                    let mut ranked: Vec<_> =
+                        nodes.iter().zip(totals).filter(|(node, _)| node.info.name != best).collect();
+                    ranked.sort_by_key(|(_, total)| Reverse(*total));
+                    others.extend(ranked.into_iter().map(|(node, _)| Arc::clone(&node.info.name)));
+                }
+                best
+            }
+        };
+        Ok((Decision { node, state }, others))
+    }
+
+    /// What has become of the node that a pod like this one took.
+    fn last_node(&self, state: &CycleState, pod: &PodInfo, name: &str) -> LastNode {
+        let Some(node) = self.cx.snapshot.by_name(name) else { return LastNode::Missing };
+        let is_full = self.run_filters(state, pod, node).is_err_and(|status| status.code.is_rejection());
+        if is_full { LastNode::Full } else { LastNode::HasRoom }
+    }
+
+    /// Finds enough nodes that can run the pod; see [`Search::find`]. `hint` may know one that is looked at alone.
     pub(super) fn feasible(
         &self,
         pod: &PodInfo,
         look: Look,
         start: &mut usize,
         known: &mut ShapeAnswers,
+        hint: &mut dyn FnMut(&CycleState) -> Option<Arc<str>>,
     ) -> Result<Feasible<'a>, NoFit> {
         if self.cx.snapshot.is_empty() {
             // Upstream gives no rejecting plugin here, so that the pod is tried again soon.
@@ -114,8 +178,9 @@ impl<'a> Search<'a> {
                 return Err(NoFit::Nowhere { state, diagnosis });
             }
         };
+        let hint = hint(&state);
         if look == Look::NominatedFirst
-            && let Some(node) = self.nominated_node(&state, pod)
+            && let Some(node) = self.first_node(&state, pod, hint.as_deref())
         {
             return Ok(Feasible { nodes: vec![node], state, diagnosis, is_nominated: true });
         }
@@ -124,12 +189,10 @@ impl<'a> Search<'a> {
         Ok(Feasible { nodes, state, diagnosis, is_nominated: false })
     }
 
-    /// The node that was made free for the pod, if it fits there now.
-    fn nominated_node(&self, state: &CycleState, pod: &PodInfo) -> Option<NodeView<'a>> {
+    /// The node that was made free for the pod, else the one that is the best by a hint, if it fits there now.
+    fn first_node(&self, state: &CycleState, pod: &PodInfo, hint: Option<&str>) -> Option<NodeView<'a>> {
         let nominated = pod.pod.status.nominated_node_name.as_str();
-        if nominated.is_empty() {
-            return None;
-        }
+        let nominated = if nominated.is_empty() { hint? } else { nominated };
         let node = self.cx.snapshot.by_name(nominated)?;
         match self.run_filters(state, pod, node) {
             Ok(()) => Some(node),

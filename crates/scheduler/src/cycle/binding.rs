@@ -47,6 +47,15 @@ impl BindingCycle {
         }
     }
 
+    /// Gives the room back, before anybody has heard of it.
+    pub(super) fn take_back(self) -> (QueuedPod, Arc<Profile>) {
+        let Self { scheduler, profile, pod, node, state, parked, .. } = self;
+        drop(parked);
+        profile.run_unreserve(&state, &pod.info, &node);
+        scheduler.forget(&pod.info);
+        (pod, profile)
+    }
+
     async fn bind(&self, turn: &mut Option<OwnedSemaphorePermit>) -> Result<(), Status> {
         let info = &self.pod.info;
         let mut working = Vec::new();
@@ -161,6 +170,7 @@ impl BindingCycle {
         let mut assumed = (*pod.info.pod).clone();
         assumed.spec.node_name = node.to_string();
         let object = EventObject::Pod { old: Some(Arc::new(assumed)), new: None };
+        scheduler.groups.place(&pod.info.pod, false);
         let forgotten = scheduler.cache.forget(pod.info.uid());
         if let Err(error) = &forgotten {
             tracing::error!(%error, pod = %pod.info.full_name(), "Scheduler cache forget pod failed");

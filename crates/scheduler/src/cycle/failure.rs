@@ -32,6 +32,15 @@ impl Failure {
         Self { code: status.code, message: status.message(), unschedulable: BTreeSet::new(), pending: BTreeSet::new() }
     }
 
+    /// A plugin says no to a pod that has a node, in its own words.
+    pub(super) fn rejected_by(plugin: &'static str, status: &Status) -> Self {
+        let mut failure = Self::of(status);
+        if status.code.is_rejection() {
+            failure.unschedulable.insert(plugin);
+        }
+        failure
+    }
+
     /// No node fits.
     pub(super) fn no_fit(diagnosis: Diagnosis) -> Self {
         Self {

@@ -22,10 +22,15 @@ impl Scheduler {
 
     /// A pod has come.
     pub fn pod_added(&self, pod: &Arc<Pod>) {
+        self.groups.put(pod);
         if is_assigned(pod) {
             self.assigned_pod_added(pod);
         } else if self.is_mine(pod) {
             self.queue.add(self.cache.pod_info(Arc::clone(pod)));
+            if self.has_gangs {
+                let object = EventObject::Pod { old: None, new: Some(Arc::clone(pod)) };
+                self.queue.move_all(&ClusterEvent::UNSCHEDULABLE_POD_ADD, &object, |_| true);
+            }
         }
     }
 
@@ -40,6 +45,7 @@ impl Scheduler {
         if new.metadata.deletion_timestamp.is_some() {
             self.gate.victim_gone(&new.metadata.uid);
         }
+        self.groups.put(new);
         match (is_assigned(old), is_assigned(new)) {
             (true, _) => self.assigned_pod_updated(old, new),
             (false, true) => {
@@ -80,6 +86,7 @@ impl Scheduler {
 
     /// A pod is gone.
     pub fn pod_deleted(&self, pod: &Arc<Pod>) {
+        self.groups.remove(pod);
         self.gate.victim_gone(&pod.metadata.uid);
         if is_assigned(pod) {
             self.cache.remove_pod(&pod.metadata.uid);
@@ -99,6 +106,7 @@ impl Scheduler {
 
     /// A pod whose last state nobody saw is gone: it may have had a node or not.
     pub fn pod_lost(&self, pod: &Arc<Pod>) {
+        self.groups.remove(pod);
         self.cache.remove_pod(&pod.metadata.uid);
         self.queue.delete(pod);
         self.gate.victim_gone(&pod.metadata.uid);

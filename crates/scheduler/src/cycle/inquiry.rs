@@ -82,7 +82,7 @@ impl Scheduler {
     fn look<'a>(&'a self, case: &'a Case, look: Look) -> Result<Feasible<'a>, NoFit> {
         let mut pass = self.pass.lock();
         let mut known = pass.known_for(case);
-        let found = self.search_of(case).feasible(&case.pod.info, look, &mut pass.start, &mut known);
+        let found = self.search_of(case).feasible(&case.pod.info, look, &mut pass.start, &mut known, &mut |_| None);
         pass.known.put(known, &self.rng);
         found
     }

@@ -4,10 +4,16 @@
 //! back as [`Work`], which the loop runs as a task. So does the search for pods to evict, which may take a while.
 
 mod algorithm;
+mod batching;
+#[cfg(test)]
+mod batching_tests;
 mod binding;
 #[cfg(test)]
 mod extender_tests;
 mod failure;
+mod group;
+#[cfg(test)]
+mod group_tests;
 mod handlers;
 mod inquiry;
 #[cfg(test)]
@@ -21,6 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_types::core_v1::Pod;
+use api_types::scheduling_v1alpha2::PodGroup;
 use base::{CancellationToken, SharedClock, SharedRng, TaskGroup};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -28,11 +35,12 @@ use tokio::time::Instant;
 
 pub use binding::BindingCycle;
 pub use failure::StatusWrite;
+pub use group::GroupWrite;
 
 use crate::cache::{Cache, Snapshot};
 use crate::framework::{
-    BuildCx, Candidate, CycleState, Nomination, OtherKind, Parked, PreemptionGate, Profile, Resource, Status,
-    WaitingPods,
+    BuildCx, Candidate, CycleState, GANG_SCHEDULING, GENERIC_WORKLOAD, GroupKey, Nomination, OtherKind, Parked,
+    PodGroups, PreemptionGate, Profile, Resource, Status, WaitingPods,
 };
 use crate::known_answers::{KnownAnswers, ShapeAnswers};
 use crate::listers::Lister;
@@ -43,8 +51,9 @@ use crate::pod_shape::PodShape;
 use crate::preemption::execute::Execution;
 use crate::queue::{QueueOptions, SchedulingQueue};
 use crate::queued_pod::QueuedPod;
-use crate::writer::{ClusterWriter, EventSink, PodEvent, Severity};
+use crate::writer::{ClusterWriter, EventSink, ObjectWriter, PodEvent, Severity};
 use algorithm::{Decision, Look, NoFit};
+use batching::Batch;
 use failure::Failure;
 use inquiry::Inquiry;
 use search::{MAX_SEARCHES, Search};
@@ -86,6 +95,12 @@ pub struct Scheduler {
     metrics: Arc<SchedulerMetrics>,
     gate: Arc<PreemptionGate>,
     waiting: Arc<WaitingPods>,
+    objects: Arc<dyn ObjectWriter>,
+    groups: Arc<PodGroups>,
+    /// Where groups of pods are decided about at once.
+    pod_groups: Option<Lister<PodGroup>>,
+    /// Whether pods of a gang wait until there are enough of them.
+    has_gangs: bool,
     clock: SharedClock,
     rng: SharedRng,
     pass: Mutex<Pass>,
@@ -100,11 +115,15 @@ struct Pass {
     /// Where the next look at the nodes begins.
     start: usize,
     known: KnownAnswers,
+    batch: Batch,
 }
 
 impl Pass {
     /// What is known of nodes for pods of this shape; to be given back.
     fn known_for(&mut self, case: &Case) -> ShapeAnswers {
+        if !case.profile.is_local_for(&case.pod.info) {
+            return ShapeAnswers::default();
+        }
         self.known.take(&case.profile.name, PodShape::of(&case.pod.info), case.snapshot.len())
     }
 }
@@ -124,6 +143,8 @@ pub enum Work {
     Bind(Box<BindingCycle>),
     /// Tell why the pod could not be scheduled.
     Status(Box<StatusWrite>),
+    /// Tell what became of a group of pods.
+    Group(Box<GroupWrite>),
 }
 
 impl Work {
@@ -132,6 +153,7 @@ impl Work {
         match self {
             Self::Bind(cycle) => cycle.run(turn).await,
             Self::Status(write) => write.run().await,
+            Self::Group(write) => write.run().await,
         }
     }
 }
@@ -155,7 +177,7 @@ impl Scheduler {
     /// A scheduler; none without a profile.
     #[must_use]
     pub fn new(parts: SchedulerOptions) -> Option<Arc<Self>> {
-        let BuildCx { listers, writer, gate, waiting, metrics, parallelism, .. } = parts.cx;
+        let BuildCx { listers, gates, writer, objects, gate, waiting, groups, metrics, parallelism, .. } = parts.cx;
         let queue = SchedulingQueue::new(&parts.profiles, parts.queue, Arc::clone(&parts.clock), Arc::clone(&metrics))?;
         Some(Arc::new(Self {
             profiles: parts.profiles.into_iter().map(|profile| (profile.name.clone(), profile)).collect(),
@@ -169,6 +191,10 @@ impl Scheduler {
             metrics,
             gate,
             waiting,
+            objects,
+            groups,
+            pod_groups: gates.enabled(GENERIC_WORKLOAD).then(|| listers.of()),
+            has_gangs: gates.enabled(GANG_SCHEDULING),
             clock: parts.clock,
             rng: parts.rng,
             pass: Mutex::default(),
@@ -214,27 +240,47 @@ impl Scheduler {
         tasks.spawn("scheduler-cache-size", async move { sizes.publish_sizes(until).await });
         while let Some(pod) = self.queue.pop(&stop).await {
             let Ok(turn) = Arc::clone(&self.writes).acquire_owned().await else { return };
-            let mut outcome = self.schedule_one(pod);
-            if let Some(inquiry) = outcome.inquiry.take() {
-                outcome = tokio::select! {
-                    biased;
-                    () = stop.cancelled() => return,
-                    outcome = inquiry.run() => outcome,
-                };
+            let mut turn = Some(turn);
+            for mut outcome in self.schedule_next(pod) {
+                if let Some(inquiry) = outcome.inquiry.take() {
+                    outcome = tokio::select! {
+                        biased;
+                        () = stop.cancelled() => return,
+                        outcome = inquiry.run() => outcome,
+                    };
+                }
+                if self.hand_over(outcome, turn.take(), &tasks).await.is_none() {
+                    return;
+                }
             }
-            let Some(search) = outcome.search.take() else {
-                tasks.spawn_cancellable("binding", async move { outcome.write(Some(turn)).await });
-                continue;
-            };
-            drop(turn);
-            let Ok(place) = Arc::clone(&self.searches).acquire_owned().await else { return };
-            let writes = Arc::clone(&self.writes);
-            tasks.spawn_cancellable("post-filter", async move {
-                let outcome = search.run().await;
-                drop(place);
-                outcome.write(writes.acquire_owned().await.ok()).await;
-            });
         }
+    }
+
+    /// Lets others write what is to be written, or search first; none when the scheduler ends. `turn` is one of the places of
+    /// those who write, where there is one already.
+    async fn hand_over(
+        &self,
+        mut outcome: ScheduleResult,
+        turn: Option<OwnedSemaphorePermit>,
+        tasks: &TaskGroup,
+    ) -> Option<()> {
+        let Some(search) = outcome.search.take() else {
+            let turn = match turn {
+                Some(turn) => turn,
+                None => Arc::clone(&self.writes).acquire_owned().await.ok()?,
+            };
+            tasks.spawn_cancellable("binding", async move { outcome.write(Some(turn)).await });
+            return Some(());
+        };
+        drop(turn);
+        let place = Arc::clone(&self.searches).acquire_owned().await.ok()?;
+        let writes = Arc::clone(&self.writes);
+        tasks.spawn_cancellable("post-filter", async move {
+            let outcome = search.run().await;
+            drop(place);
+            outcome.write(writes.acquire_owned().await.ok()).await;
+        });
+        Some(())
     }
 
     async fn publish_sizes(&self, stop: CancellationToken) {
@@ -261,13 +307,11 @@ impl Scheduler {
         }
         let mut pass = self.pass.lock();
         let pass = &mut *pass;
-        self.refresh(pass);
-        let (snapshot, nominated) = (Arc::clone(&pass.snapshot), self.queue.nominator().pods());
-        let case = Case { pod, profile, snapshot, nominated, started };
-        let mut known = pass.known_for(&case);
-        let (search, info) = (self.search_of(&case), &case.pod.info);
-        if case.profile.asks_remotely(info) {
-            let found = search.feasible(info, Look::NominatedFirst, &mut pass.start, &mut known);
+        if profile.asks_remotely(&pod.info) {
+            let case = self.case(pass, pod, profile, started);
+            let mut known = pass.known_for(&case);
+            let (search, info) = (self.search_of(&case), &case.pod.info);
+            let found = search.feasible(info, Look::NominatedFirst, &mut pass.start, &mut known, &mut |_| None);
             pass.known.put(known, &self.rng);
             let feasible = match found {
                 Ok(feasible) => feasible.into(),
@@ -276,9 +320,31 @@ impl Scheduler {
             let inquiry = Inquiry::new(Arc::clone(self), case, feasible);
             return ScheduleResult { inquiry: Some(Box::new(inquiry)), ..ScheduleResult::default() };
         }
-        let found = search.find(info, &mut pass.start, &mut known);
-        pass.known.put(known, &self.rng);
+        let (case, found) = self.look_for(pass, pod, profile, started);
         self.conclude(case, found)
+    }
+
+    /// What a decision goes by: the cluster as it is now.
+    fn case(&self, pass: &mut Pass, pod: QueuedPod, profile: Arc<Profile>, started: Instant) -> Case {
+        pass.batch.begin();
+        self.refresh(pass);
+        let (snapshot, nominated) = (Arc::clone(&pass.snapshot), self.queue.nominator().pods());
+        Case { pod, profile, snapshot, nominated, started }
+    }
+
+    /// Finds the node for a pod that nobody is asked about remotely.
+    fn look_for(
+        &self,
+        pass: &mut Pass,
+        pod: QueuedPod,
+        profile: Arc<Profile>,
+        started: Instant,
+    ) -> (Case, Result<Decision, NoFit>) {
+        let case = self.case(pass, pod, profile, started);
+        let mut known = pass.known_for(&case);
+        let found = self.search_of(&case).find(&case.pod.info, &mut pass.start, &mut known, &mut pass.batch, started);
+        pass.known.put(known, &self.rng);
+        (case, found)
     }
 
     /// Takes the choice, or says why there is none.
@@ -326,7 +392,7 @@ impl Scheduler {
         self.cache.is_assumed(info.uid())
     }
 
-    /// Takes the choice into the cache, so that the next decision counts with it.
+    /// Takes the choice, or says why it does not hold.
     fn assume(
         self: &Arc<Self>,
         pod: QueuedPod,
@@ -334,11 +400,36 @@ impl Scheduler {
         decision: Decision,
         started: Instant,
     ) -> ScheduleResult {
+        match self.take(pod, profile, decision, started) {
+            Ok(cycle) => {
+                if let Some(key) =
+                    GroupKey::of(&cycle.pod.info.pod).filter(|_| self.has_gangs && cycle.parked.is_some())
+                {
+                    self.groups.waiting(&key).iter().for_each(|other| self.queue.activate(other));
+                }
+                ScheduleResult::bound(cycle)
+            }
+            Err(refused) => {
+                let (pod, failure) = *refused;
+                ScheduleResult::of(self.failed(pod, profile, failure, Nomination::Clear, started))
+            }
+        }
+    }
+
+    /// Takes the choice into the cache, so that the next decision counts with it.
+    fn take(
+        self: &Arc<Self>,
+        pod: QueuedPod,
+        profile: &Arc<Profile>,
+        decision: Decision,
+        started: Instant,
+    ) -> Result<BindingCycle, Box<(QueuedPod, Failure)>> {
         let Decision { node, mut state } = decision;
         if let Err(error) = self.cache.assume(&pod.info, &node) {
             let failure = Failure::of(&Status::error(error.to_string()));
-            return ScheduleResult::of(self.failed(pod, profile, failure, Nomination::Clear, started));
+            return Err(Box::new((pod, failure)));
         }
+        self.groups.place(&pod.info.pod, true);
         self.queue.nominator().remove(pod.info.uid());
         let reserve = || profile.run_reserve(&mut state, &pod.info, &node);
         let reserved = profile.timed(&self.metrics, "Reserve", reserve);
@@ -348,12 +439,11 @@ impl Scheduler {
                 profile.run_unreserve(&state, &pod.info, &node);
                 self.forget(&pod.info);
                 let failure = Failure::of_chosen(&status);
-                return ScheduleResult::of(self.failed(pod, profile, failure, Nomination::Clear, started));
+                return Err(Box::new((pod, failure)));
             }
         };
-        let (scheduler, profile, node) = (Arc::clone(self), Arc::clone(profile), Arc::clone(&node));
-        let cycle = BindingCycle { scheduler, profile, pod, node: Arc::clone(&node), state, parked, started };
-        ScheduleResult { node: Some(node), work: Some(Work::Bind(Box::new(cycle))), ..ScheduleResult::default() }
+        let (scheduler, profile) = (Arc::clone(self), Arc::clone(profile));
+        Ok(BindingCycle { scheduler, profile, pod, node, state, parked, started })
     }
 
     /// Asks whether the pod may be bound; where it has to wait first, it begins to.
@@ -377,6 +467,7 @@ impl Scheduler {
     }
 
     fn forget(&self, info: &PodInfo) {
+        self.groups.place(&info.pod, false);
         if let Err(error) = self.cache.forget(info.uid()) {
             tracing::error!(%error, pod = %info.full_name(), "Scheduler cache forget pod failed");
         }
@@ -399,6 +490,10 @@ impl Scheduler {
 }
 
 impl ScheduleResult {
+    fn bound(cycle: BindingCycle) -> Self {
+        Self { node: Some(Arc::clone(&cycle.node)), work: Some(Work::Bind(Box::new(cycle))), ..Self::default() }
+    }
+
     fn of(write: StatusWrite) -> Self {
         Self { work: Some(Work::Status(Box::new(write))), ..Self::default() }
     }

@@ -78,10 +78,19 @@ impl Fixture {
         parallelism: Parallelism,
         change: impl FnOnce(&mut Profile),
     ) -> Self {
+        Self::of_cx(configuration, BuildCx { parallelism, ..build_cx() }, change)
+    }
+
+    /// The same where plugins are built with something else.
+    pub(super) fn of_cx(
+        configuration: &KubeSchedulerConfiguration,
+        cx: BuildCx,
+        change: impl FnOnce(&mut Profile),
+    ) -> Self {
         let notes = Arc::new(Notes::default());
         let shown = Metrics::new(MetricsOptions::default());
         let metrics = Arc::new(SchedulerMetrics::new(&shown));
-        let cx = BuildCx { writer: notes.clone(), metrics, parallelism, ..build_cx() };
+        let cx = BuildCx { writer: notes.clone(), metrics, ..cx };
         let mut profiles = build_profiles(configuration, ALL, &cx).unwrap();
         change(Arc::get_mut(&mut profiles[0]).unwrap());
         let (pods, waiting) = (cx.listers.of(), Arc::clone(&cx.waiting));

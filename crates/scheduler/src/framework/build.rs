@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use base::{SharedClock, SharedRng, TaskGroup};
-use component_base::Gates;
+use component_base::{Feature, Gates};
 
+use super::pod_groups::PodGroups;
 use super::points::Plugin;
 use super::preemption_gate::PreemptionGate;
 use super::waiting_pods::WaitingPods;
@@ -31,6 +32,8 @@ pub struct BuildCx {
     pub gate: Arc<PreemptionGate>,
     /// Pods that wait for a `Permit` plugin.
     pub waiting: Arc<WaitingPods>,
+    /// The groups of pods that are scheduled together.
+    pub groups: Arc<PodGroups>,
     /// Metrics.
     pub metrics: Arc<SchedulerMetrics>,
     /// Time.
@@ -71,13 +74,21 @@ pub struct Descriptor {
     pub build: Build,
     /// Whether it runs where a configuration does not name it.
     pub is_default: bool,
+    /// The feature without which it does not run by default.
+    pub feature: Option<Feature>,
 }
 
 impl Descriptor {
     /// A plugin by its name.
     #[must_use]
     pub const fn new(name: &'static str, weight: i32, build: Build) -> Self {
-        Self { name, weight, build, is_default: true }
+        Self { name, weight, build, is_default: true, feature: None }
+    }
+
+    /// The same, which runs by default only where a feature is on.
+    #[must_use]
+    pub const fn when_on(self, feature: Feature) -> Self {
+        Self { feature: Some(feature), ..self }
     }
 
     /// The same, which only runs where a configuration names it.

@@ -6,10 +6,12 @@ mod candidate;
 mod cycle_state;
 mod diagnosis;
 mod event;
+mod pod_groups;
 mod points;
 mod preemption_gate;
 mod profile;
 mod remote;
+mod signature;
 mod status;
 mod waiting_pods;
 
@@ -21,6 +23,8 @@ pub use event::{
     Action, ClusterEvent, EventObject, Hint, OtherKind, Registration, Resource, is_placed, node_update_events,
     pod_update_events,
 };
+pub(crate) use pod_groups::{GANG_SCHEDULING, GENERIC_WORKLOAD};
+pub use pod_groups::{GroupKey, GroupSize, PodGroups};
 pub use points::{
     Bind, Bound, CycleCx, Filter, MAX_SCORE, Nomination, Permit, Permitted, Plugin, PostBind, PostFilter, PostFilterCx,
     PostFiltered, PreBind, PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored, QueueSort, Reserve, Score,
@@ -29,6 +33,8 @@ pub use points::{
 pub use preemption_gate::PreemptionGate;
 pub use profile::{At, Profile, Restriction, registrations_of};
 pub use remote::{Remote, RemoteBind, RemoteFilter, RemotePreempt, RemoteScore};
+pub use signature::{Sign, Signature};
+pub(crate) use signature::{by_resources, by_tolerations, by_volumes};
 pub use status::{Code, Reason, Status, StatusResult};
 pub(crate) use waiting_pods::Parked;
 pub use waiting_pods::{WaitingPod, WaitingPods};

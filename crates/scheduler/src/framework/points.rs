@@ -16,6 +16,7 @@ use super::diagnosis::Diagnosis;
 use super::event::Registration;
 use super::profile::Profile;
 use super::remote::{RemoteBind, RemoteFilter, RemotePreempt, RemoteScore};
+use super::signature::Sign;
 use super::status::{Status, StatusResult};
 use crate::cache::Snapshot;
 use crate::node_info::NodeView;
@@ -81,6 +82,11 @@ pub trait Filter: Send + Sync {
     /// for all pods of a shape, until the node changes.
     fn is_local(&self) -> bool {
         false
+    }
+
+    /// Whether a local answer is one for this pod, too. Where not, nothing is remembered of nodes for it.
+    fn is_local_for(&self, _: &PodInfo) -> bool {
+        true
     }
 }
 
@@ -265,6 +271,8 @@ pub struct Plugin {
     pub remote_preempt: Option<Arc<dyn RemotePreempt>>,
     /// Events that may help; none means every event of pods and nodes.
     pub events: Option<Vec<Registration>>,
+    /// What its answers to a pod depend on; none where they depend on more than that.
+    pub sign: Option<Sign>,
 }
 
 macro_rules! point {
@@ -273,7 +281,7 @@ macro_rules! point {
             /// A plugin that does nothing yet.
             #[must_use]
             pub fn new(name: &'static str) -> Self {
-                Self { name, $($name: None,)* events: None }
+                Self { name, $($name: None,)* events: None, sign: None }
             }
 
             $(#[doc = concat!("Implements `", stringify!($trait), "`.")]
@@ -297,6 +305,13 @@ impl Plugin {
     #[must_use]
     pub fn wakes_on(mut self, events: Vec<Registration>) -> Self {
         self.events = Some(events);
+        self
+    }
+
+    /// Its answers depend on this of a pod, and on the cluster.
+    #[must_use]
+    pub fn signed_by(mut self, sign: impl Fn(&PodInfo) -> Option<String> + Send + Sync + 'static) -> Self {
+        self.sign = Some(Arc::new(sign));
         self
     }
 

@@ -15,6 +15,7 @@ use super::points::{
     PostFiltered, PreBind, PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored, QueueSort, Reserve, Score,
 };
 use super::remote::{RemoteBind, RemoteFilter, RemotePreempt, RemoteScore};
+use super::signature::{Sign, Signature};
 use super::status::{Code, Reason, Status, StatusResult};
 use crate::known_answers::ShapeAnswers;
 use crate::metrics::SchedulerMetrics;
@@ -73,6 +74,8 @@ pub struct Profile {
     pub remote_preempt: Vec<At<dyn RemotePreempt>>,
     /// The events of each plugin that can reject pods.
     pub registrations: Vec<(&'static str, Registration)>,
+    /// What makes pods the same to all plugins that decide; nothing where they never are.
+    pub signs: Vec<Sign>,
 }
 
 /// The nodes that the pre-filters left.
@@ -162,6 +165,18 @@ impl Profile {
     #[must_use]
     pub(crate) fn local_filters(&self) -> usize {
         self.filter.iter().take_while(|at| at.plugin.is_local()).count()
+    }
+
+    /// What pods share that get the same answers, as long as the cluster stays as it is.
+    #[must_use]
+    pub fn signature(&self, pod: &PodInfo) -> Option<Signature> {
+        Signature::of(&self.signs, pod)
+    }
+
+    /// Whether what is found out of nodes for this pod holds for others of its shape, too.
+    #[must_use]
+    pub(crate) fn is_local_for(&self, pod: &PodInfo) -> bool {
+        self.filter.iter().all(|at| at.plugin.is_local_for(pod))
     }
 
     /// Runs the filters behind the first few.

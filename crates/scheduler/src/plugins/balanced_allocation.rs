@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::framework::{BuildCx, CycleCx, CycleState, Plugin, PluginError, PreScore, PreScored, Score, Status};
+use crate::framework::{
+    BuildCx, CycleCx, CycleState, Plugin, PluginError, PreScore, PreScored, Score, Status, by_resources,
+};
 use crate::node_info::NodeView;
 use crate::plugin_args::PluginArgs;
 use crate::pod_info::PodInfo;
@@ -17,7 +19,8 @@ pub(super) fn build(_: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginErro
     let PluginArgs::BalancedAllocation(args) = args else { return Err(PluginError::NoArguments) };
     let resources = args.resources.iter().map(|spec| spec.name.clone()).collect();
     let plugin = Arc::new(BalancedAllocation { resources });
-    Ok(Plugin::new(NAME).pre_score(plugin.clone()).score(plugin).wakes_on(Vec::new()))
+    let plugin = Plugin::new(NAME).pre_score(plugin.clone()).score(plugin).wakes_on(Vec::new());
+    Ok(plugin.signed_by(by_resources))
 }
 
 /// How even the used shares are, from 0 to 100.

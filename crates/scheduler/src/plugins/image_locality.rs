@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use api_types::core_v1::Pod;
+
 use crate::framework::{
     BuildCx, CycleCx, CycleState, MAX_SCORE, Plugin, PluginError, PreScore, PreScored, Score, Status,
 };
@@ -27,13 +29,26 @@ struct Images {
 
 pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, PluginError> {
     let plugin = Arc::new(ImageLocality);
-    Ok(Plugin::new(NAME).pre_score(plugin.clone()).score(plugin).wakes_on(Vec::new()))
+    let points = Plugin::new(NAME).pre_score(plugin.clone()).score(plugin).wakes_on(Vec::new());
+    Ok(points.signed_by(|pod| {
+        let mut names: Vec<String> = images(&pod.pod).collect();
+        names.sort();
+        Some(format!("{names:?}"))
+    }))
 }
 
 /// A name without tag or digest means the tag `latest`.
 fn full_name(image: &str) -> String {
     let last = image.rsplit('/').next().unwrap_or(image);
     if last.contains(':') { image.to_owned() } else { format!("{image}:latest") }
+}
+
+/// The images of a pod by full name.
+fn images(pod: &Pod) -> impl Iterator<Item = String> {
+    let spec = &pod.spec;
+    let containers = spec.init_containers.iter().chain(&spec.containers).map(|container| &container.image);
+    let volumes = spec.volumes.iter().filter_map(|volume| Some(&volume.volume_source.image.as_ref()?.reference));
+    containers.chain(volumes).map(|image| full_name(image))
 }
 
 impl PreScore for ImageLocality {
@@ -44,10 +59,7 @@ impl PreScore for ImageLocality {
         pod: &PodInfo,
         _: &[NodeView<'_>],
     ) -> Result<PreScored, Status> {
-        let spec = &pod.pod.spec;
-        let containers = spec.init_containers.iter().chain(&spec.containers).map(|container| &container.image);
-        let volumes = spec.volumes.iter().filter_map(|volume| Some(&volume.volume_source.image.as_ref()?.reference));
-        let names = containers.chain(volumes).map(|image| full_name(image)).collect();
+        let names = images(&pod.pod).collect();
         state.put(Images { names, nodes: i64::try_from(cx.snapshot.len()).unwrap_or(i64::MAX) });
         Ok(PreScored::Ready)
     }

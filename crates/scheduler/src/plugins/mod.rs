@@ -4,6 +4,7 @@ mod balanced_allocation;
 mod default_binder;
 mod dynamic_resources;
 pub(crate) mod extender;
+mod gang_scheduling;
 #[cfg(test)]
 mod hint_tests;
 mod image_locality;
@@ -33,7 +34,7 @@ mod volume_zone;
 
 use component_base::Feature;
 
-use crate::framework::Descriptor;
+use crate::framework::{Descriptor, GANG_SCHEDULING, GENERIC_WORKLOAD};
 use crate::preemption;
 
 /// All plugins, in the default order of every extension point.
@@ -58,6 +59,7 @@ pub const ALL: &[Descriptor] = &[
     Descriptor::new(image_locality::NAME, 1, image_locality::build),
     Descriptor::new(default_binder::NAME, 0, default_binder::build),
     Descriptor::new(node_declared_features::NAME, 0, node_declared_features::build),
+    Descriptor::new(gang_scheduling::NAME, 0, gang_scheduling::build).when_on(GANG_SCHEDULING),
 ];
 
 /// The gates of volume plugins that have both sides.
@@ -68,9 +70,13 @@ pub(crate) const FIT: &str = node_resources_fit::NAME;
 
 /// The plugins of upstream's gates that this scheduler has not. A configuration may disable them, but not enable them by
 /// name.
-pub(crate) const MISSING: &[&str] = &["GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount"];
+pub(crate) const MISSING: &[&str] = &["TopologyPlacementGenerator", "PodGroupPodsCount"];
+
+/// The gates of groups of pods that have both sides.
+pub(crate) const GROUP_GATES: &[Feature] = &[GENERIC_WORKLOAD, GANG_SCHEDULING];
 
 pub(crate) use dynamic_resources::{FILTER_TIMEOUT, GATES as DEVICE_GATES};
+pub(crate) use gang_scheduling::{NAME as GANG, min_count as gang_min_count};
 #[cfg(test)]
 pub(crate) use tests::{build_cx, default_profile, default_profile_in};
 pub(crate) use volume_binding::CAPACITY_SCORING;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use api_machinery::json;
 use api_types::core_v1::{Node, NodeAffinity as Affinity, NodeSelectorTerm, Pod, PreferredSchedulingTerm};
 use component_helpers::node_affinity::{accepts, selector_matches, term_matches};
 
@@ -37,7 +38,7 @@ pub(super) fn build(_: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginErro
             Hint::queue_if(fits(new) && old.as_ref().is_none_or(|old| !fits(old)))
         })];
     let points = Plugin::new(NAME).pre_filter(plugin.clone()).filter(plugin.clone());
-    Ok(points.pre_score(plugin.clone()).score(plugin).wakes_on(events))
+    Ok(points.pre_score(plugin.clone()).score(plugin).wakes_on(events).signed_by(|pod| Some(signature(&pod.pod))))
 }
 
 fn own(pod: &Pod) -> Option<&Affinity> {
@@ -71,6 +72,12 @@ impl NodeAffinity {
             .flat_map(|affinity| &affinity.preferred_during_scheduling_ignored_during_execution)
             .filter(|term| term.weight != 0)
     }
+}
+
+/// What the pod asks of a node.
+fn signature(pod: &Pod) -> String {
+    let affinity = pod.spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
+    format!("{:?}{:?}", pod.spec.node_selector, affinity.map(|affinity| json::encode(affinity)))
 }
 
 impl PreFilter for NodeAffinity {

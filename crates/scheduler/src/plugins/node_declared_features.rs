@@ -37,7 +37,8 @@ pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, PluginError> 
             Hint::queue_if(new.metadata.uid == pod.metadata.uid && !required(old).eq(required(new)))
         }),
     ];
-    Ok(Plugin::new(NAME).pre_filter(plugin.clone()).filter(plugin).wakes_on(events))
+    let plugin = Plugin::new(NAME).pre_filter(plugin.clone()).filter(plugin).wakes_on(events);
+    Ok(plugin.signed_by(|pod| Some(required(&pod.pod).collect::<Vec<_>>().join(","))))
 }
 
 fn restarts_all_containers(pod: &Pod) -> bool {

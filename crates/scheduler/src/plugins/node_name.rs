@@ -16,7 +16,10 @@ struct NodeName;
 
 pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, PluginError> {
     let events = vec![Registration::always(Resource::Node, Action::ADD)];
-    Ok(Plugin::new(NAME).filter(Arc::new(NodeName)).wakes_on(events))
+    Ok(Plugin::new(NAME)
+        .filter(Arc::new(NodeName))
+        .wakes_on(events)
+        .signed_by(|pod| Some(pod.pod.spec.node_name.clone())))
 }
 
 impl Filter for NodeName {

@@ -27,7 +27,8 @@ pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, PluginError> 
         }),
         Registration::always(Resource::Node, Action::ADD),
     ];
-    Ok(Plugin::new(NAME).pre_filter(plugin.clone()).filter(plugin).wakes_on(events))
+    let plugin = Plugin::new(NAME).pre_filter(plugin.clone()).filter(plugin).wakes_on(events);
+    Ok(plugin.signed_by(|pod| Some(format!("{:?}", pod.ports))))
 }
 
 impl PreFilter for NodePorts {

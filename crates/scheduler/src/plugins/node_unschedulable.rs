@@ -7,7 +7,7 @@ use component_helpers::taints;
 
 use crate::framework::{
     Action, BuildCx, CycleState, EventObject, Filter, Hint, Plugin, PluginError, Registration, Resource, Status,
-    StatusResult,
+    StatusResult, by_tolerations,
 };
 use crate::node_info::NodeView;
 use crate::plugin_args::PluginArgs;
@@ -36,7 +36,7 @@ pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, PluginError> 
             Hint::queue_if(same.is_some_and(|pod| taints::any_tolerates(&pod.spec.tolerations, &tolerates.taint)))
         }),
     ];
-    Ok(Plugin::new(NAME).filter(plugin).wakes_on(events))
+    Ok(Plugin::new(NAME).filter(plugin).wakes_on(events).signed_by(by_tolerations))
 }
 
 impl Filter for NodeUnschedulable {

@@ -12,7 +12,7 @@ use component_helpers::volumes::of_pods::{check_owner, claim_name};
 use super::storage::{DriverVolume, counted_driver, hint_of_claim};
 use crate::framework::{
     Action, BuildCx, CycleCx, CycleState, EventObject, Filter, Hint, Plugin, PluginError, PreFilter, PreFiltered,
-    Registration, Resource, Status, StatusResult, is_placed,
+    Registration, Resource, Status, StatusResult, by_volumes, is_placed,
 };
 use crate::listers::Lister;
 use crate::node_info::NodeView;
@@ -60,7 +60,8 @@ pub(super) fn build(cx: &BuildCx, _: &PluginArgs) -> Result<Plugin, PluginError>
         Registration::hinted(Resource::of::<PersistentVolumeClaim>(), Action::ADD, hint_of_claim),
         Registration::hinted(Resource::of::<VolumeAttachment>(), Action::DELETE, hint_of_attachment),
     ];
-    Ok(Plugin::new(NAME).pre_filter(plugin.clone()).filter(plugin).wakes_on(events))
+    let plugin = Plugin::new(NAME).pre_filter(plugin.clone()).filter(plugin).wakes_on(events);
+    Ok(plugin.signed_by(by_volumes))
 }
 
 /// The limits that a node has, by driver.

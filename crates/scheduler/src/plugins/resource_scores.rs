@@ -42,6 +42,11 @@ impl Strategy {
         Ok(Self { kind, resources })
     }
 
+    /// The resources that count.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.resources.iter().map(|(name, _)| name.as_str())
+    }
+
     /// The score of a node; `of` gives a resource of it, or none where it does not count.
     pub(super) fn score(&self, of: impl Fn(&str) -> Option<Weighed>) -> i64 {
         let (mut total, mut weights) = (0, 0);

@@ -7,7 +7,7 @@ use component_helpers::taints;
 
 use crate::framework::{
     Action, BuildCx, CycleCx, CycleState, EventObject, Filter, Hint, MAX_SCORE, Plugin, PluginError, PreScore,
-    PreScored, Registration, Resource, Score, Status, StatusResult,
+    PreScored, Registration, Resource, Score, Status, StatusResult, by_tolerations,
 };
 use crate::node_info::NodeView;
 use crate::plugin_args::PluginArgs;
@@ -35,7 +35,8 @@ pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, PluginError> 
             Hint::queue_if(object.pod().is_some_and(|other| other.metadata.uid == pod.metadata.uid))
         }),
     ];
-    Ok(Plugin::new(NAME).filter(plugin.clone()).pre_score(plugin.clone()).score(plugin).wakes_on(events))
+    let points = Plugin::new(NAME).filter(plugin.clone()).pre_score(plugin.clone()).score(plugin);
+    Ok(points.wakes_on(events).signed_by(by_tolerations))
 }
 
 fn tolerated(pod: &Pod, node: &Node) -> bool {

@@ -47,6 +47,7 @@ pub(crate) fn build_cx() -> BuildCx {
         events: Arc::new(NoEvents),
         gate: Arc::default(),
         waiting: Arc::default(),
+        groups: Arc::default(),
         metrics: Arc::new(SchedulerMetrics::new(&Metrics::new(MetricsOptions::default()))),
         clock: base::TokioClock::shared(),
         rng: base::Rng::seeded(1),

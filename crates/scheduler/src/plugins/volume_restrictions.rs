@@ -11,7 +11,7 @@ use super::storage::{hint_of_named_claim, named_claims};
 use crate::cache::Snapshot;
 use crate::framework::{
     Action, BuildCx, CycleCx, CycleState, EventObject, Filter, Hint, Plugin, PluginError, PreFilter, PreFiltered,
-    Registration, Resource, Status, StatusResult,
+    Registration, Resource, Status, StatusResult, by_volumes,
 };
 use crate::listers::Lister;
 use crate::node_info::NodeView;
@@ -41,7 +41,8 @@ pub(super) fn build(cx: &BuildCx, _: &PluginArgs) -> Result<Plugin, PluginError>
         Registration::always(Resource::Node, Action::ADD),
         Registration::hinted(Resource::of::<PersistentVolumeClaim>(), Action::ADD, hint_of_named_claim),
     ];
-    Ok(Plugin::new(NAME).pre_filter(plugin.clone()).filter(plugin).wakes_on(events))
+    let plugin = Plugin::new(NAME).pre_filter(plugin.clone()).filter(plugin).wakes_on(events);
+    Ok(plugin.signed_by(by_volumes))
 }
 
 /// Whether a pod that is gone stood in the way.

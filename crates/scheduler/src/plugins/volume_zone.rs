@@ -13,7 +13,7 @@ use component_helpers::volumes::classes::{class_of_claim, waits_for_consumer};
 use super::storage::{hint_of_named_claim, named_claims};
 use crate::framework::{
     Action, BuildCx, CycleCx, CycleState, EventObject, Filter, Hint, Plugin, PluginError, PreFilter, PreFiltered,
-    Registration, Resource, Status, StatusResult,
+    Registration, Resource, Status, StatusResult, by_volumes,
 };
 use crate::listers::Lister;
 use crate::node_info::NodeView;
@@ -59,7 +59,8 @@ pub(super) fn build(cx: &BuildCx, _: &PluginArgs) -> Result<Plugin, PluginError>
         Registration::hinted(Resource::of::<PersistentVolumeClaim>(), changes, hint_of_named_claim),
         Registration::hinted(Resource::of::<PersistentVolume>(), changes, hint_of_volume),
     ];
-    Ok(Plugin::new(NAME).pre_filter(plugin.clone()).filter(plugin).wakes_on(events))
+    let plugin = Plugin::new(NAME).pre_filter(plugin.clone()).filter(plugin).wakes_on(events);
+    Ok(plugin.signed_by(by_volumes))
 }
 
 /// A class only helps where claims of it may stay unbound.

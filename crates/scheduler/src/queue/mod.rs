@@ -167,6 +167,16 @@ impl SchedulingQueue {
         pod
     }
 
+    /// Takes those of these pods that are in the queue and not held back, to be tried with another.
+    pub fn take_all(&self, pods: &[Arc<Pod>]) -> Vec<QueuedPod> {
+        let now = self.clock.monotonic();
+        let mut taken = Vec::new();
+        self.change(|state, queue| {
+            taken = pods.iter().filter_map(|pod| state.take_active(&queue.rules, pod, now)).collect();
+        });
+        taken
+    }
+
     /// The pod is not being tried any more.
     pub fn done(&self, uid: &str) {
         self.state.lock().in_flight.done(uid);

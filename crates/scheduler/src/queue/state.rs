@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::QueueOptions;
 use super::in_flight::InFlight;
 use super::requeue::{Requeue, Rules};
-use crate::framework::{ClusterEvent, EventObject};
+use crate::framework::{ClusterEvent, EventObject, GroupKey};
 use crate::metrics::SchedulerMetrics;
 use crate::pod_info::PodInfo;
 use crate::queued_pod::{QueuedPod, SortKey, whole_seconds};
@@ -305,12 +305,27 @@ impl State {
                 self.push_active(rules, pod, &ClusterEvent::POP_FROM_BACKOFF_Q, now);
             }
             let key = self.active.first_key_value()?.1.clone();
-            let mut pod = self.take(&key)?;
-            pod.attempts = pod.attempts.saturating_add(1);
-            if self.in_flight.take(pod.info.uid()) {
+            let pod = self.take(&key)?;
+            if let Some(pod) = self.begin(pod) {
                 return Some(pod);
             }
         }
+    }
+
+    /// An attempt of a pod begins; not of one that is in flight already.
+    fn begin(&mut self, mut pod: QueuedPod) -> Option<QueuedPod> {
+        pod.attempts = pod.attempts.saturating_add(1);
+        self.in_flight.take(pod.info.uid()).then_some(pod)
+    }
+
+    /// Takes a pod that may be tried, as if its turn had come; not one that is held back.
+    pub(super) fn take_active(&mut self, rules: &Rules, pod: &Arc<Pod>, now: Instant) -> Option<QueuedPod> {
+        let key = format!("{}/{}", pod.metadata.namespace, pod.metadata.name);
+        self.pods.get(&key).filter(|entry| entry.pod.info.uid() == pod.metadata.uid)?;
+        self.activate(rules, pod, now);
+        let is_active = self.pods.get(&key).is_some_and(|entry| matches!(entry.sub_queue, SubQueue::Active(..)));
+        let pod = if is_active { self.take(&key)? } else { return None };
+        self.begin(pod)
     }
 
     pub(super) fn requeue(&mut self, rules: &Rules, mut pod: QueuedPod, now: Instant) -> Result<(), QueueError> {
@@ -332,7 +347,10 @@ impl State {
         if pod.was_rejected() {
             pod.unschedulable_count = pod.unschedulable_count.saturating_add(1);
             pod.error_count = 0;
+            let is_grouped = GroupKey::of(&pod.info.pod).is_some();
             match self.missed(rules, &pod) {
+                // What helps a group may help another of its pods than the one that was rejected.
+                Requeue::Stay if is_grouped => self.act(rules, pod, Requeue::AfterBackoff, &event, now),
                 Requeue::Stay => self.put_unschedulable(pod),
                 decision => self.act(rules, pod, decision, &event, now),
             }

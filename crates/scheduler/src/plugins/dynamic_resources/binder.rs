@@ -8,15 +8,17 @@ use api_types::core_v1::Pod;
 use api_types::resource_v1::{AllocationResult, ResourceClaim, ResourceClaimConsumerReference};
 use component_helpers::resource_claims::is_reserved_for;
 
-use super::DynamicResources;
+use super::{DynamicResources, Promised};
 use crate::pod_info::PodInfo;
-use crate::writer::WriteError;
+use crate::writer::{ObjectWriter, WriteError};
 
 /// Keeps a claim that has devices from going before they are given back.
 const FINALIZER: &str = "resource.kubernetes.io/delete-protection";
 /// How often a claim is written that others write, too, and how long to wait between.
 const TRIES: usize = 5;
 const DELAY: Duration = Duration::from_millis(10);
+/// How long the watch may take to show a claim that was made.
+const LONGEST_UNSEEN: Duration = Duration::from_secs(120);
 
 /// Why a claim was not written, in upstream's words.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +33,12 @@ pub(super) enum ClaimWriteError {
     Read { claim: String, source: WriteError },
     #[error("add finalizer to claim {claim}: {source}")]
     Finalizer { claim: String, source: WriteError },
+    #[error("create claim for extended resources {claim}: {source}")]
+    Create { claim: String, source: WriteError },
+    #[error("claim {0} was made and does not show")]
+    Unseen(String),
+    #[error("update pod {pod} ExtendedResourceClaimStatus: {source}")]
+    PodStatus { pod: String, source: WriteError },
     #[error("add {what} to claim {claim}: {source}")]
     Status { claim: String, what: &'static str, source: WriteError },
 }
@@ -45,6 +53,23 @@ impl ClaimWriteError {
 
 fn full_name(claim: &ResourceClaim) -> String {
     format!("{}/{}", claim.metadata.namespace, claim.metadata.name)
+}
+
+/// Deletes a claim, which its finalizer does not hold up: nobody has its devices.
+async fn delete(objects: &dyn ObjectWriter, claim: &ResourceClaim) -> Result<(), WriteError> {
+    let mut free = claim.clone();
+    free.metadata.finalizers.retain(|own| own != FINALIZER);
+    let is_held = free.metadata.finalizers != claim.metadata.finalizers;
+    let deleted = async {
+        if is_held {
+            free = objects.update_device_claim(&free).await?;
+        }
+        objects.delete_device_claim(&free).await
+    };
+    match deleted.await {
+        Ok(()) | Err(WriteError::NotFound(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 impl DynamicResources {
@@ -74,6 +99,52 @@ impl DynamicResources {
         };
         self.claims.put_written(written);
         Ok(())
+    }
+
+    /// Makes the claim for the extended resources of a pod, gives it what was promised, and tells of it in the pod's status.
+    ///
+    /// # Errors
+    /// When one of these cannot be written.
+    pub(super) async fn make(&self, promised: &Promised, pod: &Pod) -> Result<ResourceClaim, ClaimWriteError> {
+        let claim = promised.special.to_be_made(pod);
+        let made = self.objects.create_device_claim(&claim).await;
+        self.metrics.claim_made(made.is_ok());
+        let made = made.map_err(|source| ClaimWriteError::Create {
+            claim: format!("{}/{}", claim.metadata.namespace, claim.metadata.generate_name),
+            source,
+        })?;
+        *promised.made.lock() = Some(made.clone());
+        if !self.claims.wait_shown(&made, LONGEST_UNSEEN).await {
+            return Err(ClaimWriteError::Unseen(full_name(&made)));
+        }
+        self.bind(&Arc::new(made.clone()), Some(&promised.allocation), pod).await?;
+        self.claims.end_promise(&pod.metadata.uid);
+        let mut status = pod.status.clone();
+        status.extended_resource_claim_status = Some(promised.special.status(&made));
+        let written = self.writer.patch_status(pod, &status).await;
+        let pod = || format!("{}/{}", pod.metadata.namespace, pod.metadata.name);
+        written.map_err(|source| ClaimWriteError::PodStatus { pod: pod(), source })?;
+        Ok(made)
+    }
+
+    /// Deletes a claim that was made for extended resources.
+    ///
+    /// # Errors
+    /// When it cannot be written. One that is gone is fine.
+    pub(super) async fn delete(&self, claim: &ResourceClaim) -> Result<(), WriteError> {
+        delete(&*self.objects, claim).await
+    }
+
+    /// The same, beside; what has become of the claim since it was made counts.
+    pub(super) fn delete_beside(&self, made: ResourceClaim) {
+        let (objects, claims) = (Arc::clone(&self.objects), Arc::clone(&self.claims));
+        self.tasks.spawn_cancellable("delete-claim", async move {
+            let newest = claims.get(&made.metadata.namespace, &made.metadata.name);
+            let newest = newest.map(|claim| (*claim).clone()).unwrap_or(made);
+            if let Err(error) = delete(&*objects, &newest).await {
+                tracing::error!(%error, claim = full_name(&newest), "Deleting a claim for extended resources failed");
+            }
+        });
     }
 
     async fn write(

@@ -3,7 +3,11 @@
 mod binder;
 mod claims;
 mod conditions;
+mod extended;
+#[cfg(test)]
+mod extended_tests;
 mod hints;
+mod offered;
 #[cfg(test)]
 mod tests;
 mod tracker;
@@ -13,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_machinery::time::GoDuration;
-use api_types::resource_v1::{AllocationResult, DeviceClass, ResourceClaim, ResourceSlice};
+use api_types::resource_v1::{AllocationResult, DeviceClass, ResourceClaim};
 use async_trait::async_trait;
 use base::{SharedClock, SharedRng, TaskGroup};
 use component_base::Feature;
@@ -23,18 +27,22 @@ use dra::{AllocateError, Allocator, CandidateNode, Features, Inventory, Selector
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::extended_resources::{EXTENDED_RESOURCE, ExtendedResources};
 use crate::framework::{
     BuildCx, CycleCx, CycleState, Filter, Plugin, PluginError, PostFilter, PostFilterCx, PostFiltered, PreBind,
     PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored, Reserve, Score, Status, StatusResult,
     normalize_by_maximum,
 };
 use crate::listers::Lister;
+use crate::metrics::SchedulerMetrics;
 use crate::node_info::NodeView;
 use crate::plugin_args::PluginArgs;
 use crate::pod_info::PodInfo;
-use crate::writer::{EventSink, ObjectWriter};
+use crate::writer::{ClusterWriter, EventSink, ObjectWriter};
 use conditions::has_conditions;
-use tracker::Tracker;
+use extended::{Extended, SpecialClaim};
+pub(super) use offered::Offered;
+pub(super) use tracker::Tracker;
 
 pub(super) const NAME: &str = "DynamicResources";
 /// The feature itself: it cannot be switched off.
@@ -42,7 +50,7 @@ const ALLOCATION: Feature = Feature::named("DynamicResourceAllocation");
 /// A look at one node has an end.
 pub(crate) const FILTER_TIMEOUT: Feature = Feature::named("DRASchedulerFilterTimeout");
 /// The gates whose two sides are here.
-pub(crate) const GATES: &[Feature] = &[ALLOCATION, FILTER_TIMEOUT];
+pub(crate) const GATES: &[Feature] = &[ALLOCATION, EXTENDED_RESOURCE, FILTER_TIMEOUT];
 
 const NOT_AVAILABLE: &str = "resourceclaim not available on the node";
 const NOT_ENOUGH: &str = "cannot allocate all claims";
@@ -54,10 +62,13 @@ struct DynamicResources {
     features: Features,
     claims: Arc<Tracker>,
     classes: Classes,
-    slices: Lister<ResourceSlice>,
+    extended: ExtendedResources,
+    offered: Arc<Offered>,
     selectors: Arc<Selectors>,
     objects: Arc<dyn ObjectWriter>,
+    writer: Arc<dyn ClusterWriter>,
     events: Arc<dyn EventSink>,
+    metrics: Arc<SchedulerMetrics>,
     tasks: TaskGroup,
     clock: SharedClock,
     rng: SharedRng,
@@ -81,6 +92,8 @@ impl Inventory for Classes {
 struct PodClaims {
     /// In the order of the pod.
     claims: Vec<Arc<ResourceClaim>>,
+    /// What it asks for as extended resources.
+    extended: Option<Arc<Extended>>,
     /// Finds devices for those that have none.
     allocator: Option<Arc<Allocator>>,
     found: Arc<Mutex<Found>>,
@@ -89,10 +102,18 @@ struct PodClaims {
 /// What the filter found out.
 #[derive(Default)]
 struct Found {
-    /// What the claims without devices would get, by node.
-    allocations: HashMap<Arc<str>, Vec<AllocationResult>>,
+    /// What the pod would get, by node.
+    allocations: HashMap<Arc<str>, OnNode>,
     /// The places of claims whose devices some node does not reach.
     unavailable: BTreeSet<usize>,
+}
+
+/// What a pod would get on a node.
+struct OnNode {
+    /// For each of its claims without devices.
+    results: Vec<AllocationResult>,
+    /// For its extended resources.
+    extended: Option<(Arc<SpecialClaim>, AllocationResult)>,
 }
 
 pub(super) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginError> {
@@ -104,10 +125,13 @@ pub(super) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginErr
         features,
         claims: Tracker::of(cx.listers.of(), features.consumable_capacity),
         classes: Classes(cx.listers.of()),
-        slices: cx.listers.of(),
+        extended: ExtendedResources::of(cx),
+        offered: Offered::of(cx.listers.of()),
         selectors: Arc::new(Selectors::new(features.consumable_capacity)),
         objects: Arc::clone(&cx.objects),
+        writer: Arc::clone(&cx.writer),
         events: Arc::clone(&cx.events),
+        metrics: Arc::clone(&cx.metrics),
         tasks: cx.tasks.clone(),
         clock: cx.clock.clone(),
         rng: cx.rng.clone(),
@@ -117,13 +141,17 @@ pub(super) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginErr
     let events = hints::registrations(&plugin.claims);
     let points = Plugin::new(NAME).pre_enqueue(plugin.clone()).pre_filter(plugin.clone()).filter(plugin.clone());
     let points = points.post_filter(plugin.clone()).pre_score(plugin.clone()).score(plugin.clone());
-    Ok(points.reserve(plugin.clone()).pre_bind(plugin).wakes_on(events))
+    let extended = plugin.extended.clone();
+    Ok(points.reserve(plugin.clone()).pre_bind(plugin).wakes_on(events).signed_by(move |pod| {
+        let by_devices = pod.request.scalars.iter().any(|(name, _)| extended.class_of(name).is_some());
+        (pod.pod.spec.resource_claims.is_empty() && !by_devices).then(String::new)
+    }))
 }
 
 impl PodClaims {
     /// Whether there is nothing to do for the pod.
     fn is_empty(&self) -> bool {
-        self.claims.is_empty()
+        self.claims.is_empty() && self.extended.is_none()
     }
 }
 
@@ -168,13 +196,22 @@ impl DynamicResources {
         Ok(())
     }
 
-    /// What the claims without devices would get on a node.
-    fn allocate(&self, allocator: &Allocator, node: NodeView<'_>) -> Result<Vec<AllocationResult>, Status> {
+    /// What the claims without devices, and the one for extended resources, would get on a node.
+    fn allocate(
+        &self,
+        allocator: &Allocator,
+        special: Option<Arc<SpecialClaim>>,
+        node: NodeView<'_>,
+    ) -> Result<OnNode, Status> {
         let deadline = self.timeout.map(|timeout| Instant::now() + timeout);
         let is_over = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
         let place = CandidateNode { name: &node.info.name, labels: &node.node.metadata.labels };
-        match allocator.allocate(place, &self.classes, &self.rng, &is_over) {
-            Ok(Some(results)) => Ok(results),
+        let one_more = special.as_ref().map(|special| &special.claim);
+        match allocator.allocate(place, one_more, &self.classes, &self.rng, &is_over) {
+            Ok(Some(mut results)) => {
+                let extended = special.and_then(|special| Some((special, results.pop()?)));
+                Ok(OnNode { results, extended })
+            }
             Ok(None) => Err(Status::unresolvable(NOT_ENOUGH)),
             Err(AllocateError::Timeout) => {
                 Err(Status::error(format!("node {}: {}", &node.info.name, AllocateError::Timeout)))
@@ -189,7 +226,8 @@ impl PreFilter for DynamicResources {
     fn pre_filter(&self, _: CycleCx<'_>, state: &mut CycleState, pod: &PodInfo) -> Result<PreFiltered, Status> {
         // That there is a state tells the search for a way out that the pod came this far.
         let mut own = PodClaims::default();
-        if pod.pod.spec.resource_claims.is_empty() {
+        own.extended = Extended::of(pod, &self.extended, &self.claims).map(Arc::new);
+        if pod.pod.spec.resource_claims.is_empty() && own.extended.is_none() {
             state.put(own);
             return Ok(PreFiltered::Skip);
         }
@@ -197,9 +235,9 @@ impl PreFilter for DynamicResources {
         let unallocated: Vec<_> =
             own.claims.iter().filter(|claim| claim.status.allocation.is_none()).cloned().collect();
         unallocated.iter().try_for_each(|claim| self.check(claim))?;
-        if !unallocated.is_empty() {
+        if !unallocated.is_empty() || own.extended.is_some() {
             let (allocated, selectors) = (self.claims.allocated(), Arc::clone(&self.selectors));
-            let allocator = Allocator::new(self.features, unallocated, &self.slices.list(), allocated, selectors);
+            let allocator = Allocator::new(self.features, unallocated, self.offered.slices(), allocated, selectors);
             own.allocator = Some(Arc::new(allocator));
         }
         let filtered = if own.is_empty() { PreFiltered::Skip } else { PreFiltered::All };
@@ -209,8 +247,9 @@ impl PreFilter for DynamicResources {
 }
 
 impl Filter for DynamicResources {
-    fn filter(&self, state: &CycleState, _: &PodInfo, node: NodeView<'_>) -> StatusResult {
+    fn filter(&self, state: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> StatusResult {
         let Some(own) = state.get::<PodClaims>() else { return Ok(()) };
+        let special = own.extended.as_ref().map(|extended| extended.on(&pod.pod, node)).transpose()?.flatten();
         let is_reached = |allocation: &AllocationResult| {
             let selector = allocation.node_selector.as_ref();
             selector.is_none_or(|selector| selector_matches(selector, &node.node.metadata.labels, &node.info.name))
@@ -222,7 +261,8 @@ impl Filter for DynamicResources {
         let claims = own.claims.iter().enumerate();
         let unavailable: BTreeSet<usize> =
             claims.filter(|(_, claim)| is_unavailable(claim)).map(|(place, _)| place).collect();
-        let found = own.allocator.as_ref().map(|allocator| self.allocate(allocator, node)).transpose()?;
+        let allocator = own.allocator.as_ref().filter(|own| special.is_some() || !own.claims().is_empty());
+        let found = allocator.map(|allocator| self.allocate(allocator, special, node)).transpose()?;
         let mut notes = own.found.lock();
         if !unavailable.is_empty() {
             notes.unavailable.extend(unavailable);
@@ -253,6 +293,12 @@ impl PostFilter for DynamicResources {
                     Err(error) => Status::error(error.to_string()),
                 });
             }
+        }
+        if let Some(earlier) = own.extended.as_ref().and_then(|extended| extended.earlier.as_ref()) {
+            return told(match self.delete(earlier).await {
+                Ok(()) => Status::unschedulable("deletion of ResourceClaim completed"),
+                Err(error) => Status::error(error.to_string()),
+            });
         }
         told(Status::unschedulable("still not schedulable"))
     }
@@ -293,8 +339,8 @@ impl Score for DynamicResources {
         let Some(own) = state.get::<PodClaims>() else { return Ok(0) };
         let Some(allocator) = &own.allocator else { return Ok(0) };
         let found = own.found.lock();
-        let Some(results) = found.allocations.get(&*node.info.name) else { return Ok(0) };
-        let scores = allocator.claims().iter().zip(results).map(|(claim, result)| score_of(claim, result));
+        let Some(on_node) = found.allocations.get(&*node.info.name) else { return Ok(0) };
+        let scores = allocator.claims().iter().zip(&on_node.results).map(|(claim, result)| score_of(claim, result));
         Ok(i64::try_from(scores.sum::<usize>()).unwrap_or(i64::MAX))
     }
 
@@ -308,25 +354,32 @@ impl Score for DynamicResources {
 struct Reserved {
     /// The pod's claims; those that get devices as they are to be.
     claims: Vec<(Arc<ResourceClaim>, Option<AllocationResult>)>,
+    extended: Option<Promised>,
+}
+
+/// The claim for extended resources that is to be made.
+#[derive(Clone)]
+struct Promised {
+    special: Arc<SpecialClaim>,
+    allocation: AllocationResult,
+    /// What was made of it.
+    made: Arc<Mutex<Option<ResourceClaim>>>,
 }
 
 impl Reserve for DynamicResources {
-    fn reserve(&self, state: &mut CycleState, _: &PodInfo, node: &str) -> StatusResult {
+    fn reserve(&self, state: &mut CycleState, pod: &PodInfo, node: &str) -> StatusResult {
         let Some(own) = state.get_mut::<PodClaims>().filter(|own| !own.is_empty()) else { return Ok(()) };
         // The allocator holds what was allocated when the cycle began, which others may go on changing now.
-        let allocator = own.allocator.take();
+        let asked = own.allocator.take().is_some_and(|allocator| !allocator.claims().is_empty());
         let found = own.found.lock().allocations.remove(node);
-        let found = match (allocator, found) {
-            (None, _) => Vec::new(),
-            (Some(_), Some(found)) => found,
-            (Some(_), None) => {
-                return Err(Status::error(format!("claim allocations not found for node {node}")));
-            }
-        };
-        let mut found = found.into_iter();
+        if asked && found.is_none() {
+            return Err(Status::error(format!("claim allocations not found for node {node}")));
+        }
+        let (results, extended) = found.map(|found| (found.results, found.extended)).unwrap_or_default();
+        let mut results = results.into_iter();
         let with = |claim: &Arc<ResourceClaim>| {
             let is_new = claim.status.allocation.is_none();
-            (Arc::clone(claim), if is_new { found.next() } else { None })
+            (Arc::clone(claim), if is_new { results.next() } else { None })
         };
         let claims: Vec<_> = own.claims.iter().map(with).collect();
         for (claim, allocation) in &claims {
@@ -334,7 +387,11 @@ impl Reserve for DynamicResources {
                 self.claims.put_in_flight(claim, allocation.clone());
             }
         }
-        state.put(Reserved { claims });
+        if let Some((_, allocation)) = &extended {
+            self.claims.promise(pod.uid(), allocation.clone());
+        }
+        let extended = extended.map(|(special, allocation)| Promised { special, allocation, made: Arc::default() });
+        state.put(Reserved { claims, extended });
         Ok(())
     }
 
@@ -346,6 +403,12 @@ impl Reserve for DynamicResources {
             }
             self.release(claim, pod);
         }
+        if let Some(promised) = &reserved.extended {
+            self.claims.end_promise(pod.uid());
+            if let Some(made) = promised.made.lock().take() {
+                self.delete_beside(made);
+            }
+        }
     }
 }
 
@@ -354,7 +417,7 @@ impl PreBind for DynamicResources {
     fn has_work(&self, state: &CycleState, pod: &PodInfo, _: &str) -> Result<bool, Status> {
         let has_work = |claim: &ResourceClaim| !is_reserved_for(claim, pod.uid()) || has_conditions(claim);
         let reserved = state.get::<Reserved>();
-        Ok(reserved.is_some_and(|own| own.claims.iter().any(|(claim, _)| has_work(claim))))
+        Ok(reserved.is_some_and(|own| own.extended.is_some() || own.claims.iter().any(|(claim, _)| has_work(claim))))
     }
 
     async fn pre_bind(&self, state: &CycleState, pod: &PodInfo, node: &str) -> StatusResult {
@@ -365,7 +428,11 @@ impl PreBind for DynamicResources {
                 bound.map_err(|error| Status::error(error.to_string()))?;
             }
         }
-        let claims: Vec<_> = reserved.claims.iter().map(|(claim, _)| Arc::clone(claim)).collect();
+        let mut claims: Vec<_> = reserved.claims.iter().map(|(claim, _)| Arc::clone(claim)).collect();
+        if let Some(promised) = &reserved.extended {
+            let made = self.make(promised, &pod.pod).await;
+            claims.push(Arc::new(made.map_err(|error| Status::error(error.to_string()))?));
+        }
         let ready = self.wait_ready(&claims, &pod.pod, node).await;
         ready.map_err(|error| Status::error(error.to_string()))
     }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use api_machinery::object::{Kind, Object};
-use api_types::core_v1::{PersistentVolume, PersistentVolumeClaim, Pod};
+use api_types::core_v1::Pod;
+use api_types::resource_v1::ResourceSlice;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -15,7 +16,7 @@ use crate::known_answers::ShapeAnswers;
 use crate::listers::Listers;
 use crate::pod_class::ClassTable;
 use crate::test_objects::{PodBuilder, node, object, pod, snapshot};
-use crate::writer::{NoObjects, WriteError};
+use crate::writer::WriteError;
 
 /// Stands for the API server.
 struct Server {
@@ -43,17 +44,22 @@ impl Server {
 
 #[async_trait]
 impl ObjectWriter for Server {
-    async fn update_volume(&self, volume: &PersistentVolume) -> Result<PersistentVolume, WriteError> {
-        NoObjects.update_volume(volume).await
-    }
-
-    async fn update_claim(&self, claim: &PersistentVolumeClaim) -> Result<PersistentVolumeClaim, WriteError> {
-        NoObjects.update_claim(claim).await
-    }
-
     async fn device_claim(&self, namespace: &str, name: &str) -> Result<ResourceClaim, WriteError> {
         let found = self.listers.of::<ResourceClaim>().get(namespace, name);
         found.map(|claim| (*claim).clone()).map_err(|error| WriteError::NotFound(error.to_string()))
+    }
+
+    async fn create_device_claim(&self, claim: &ResourceClaim) -> Result<ResourceClaim, WriteError> {
+        let mut claim = claim.clone();
+        claim.metadata.name = format!("{}1", claim.metadata.generate_name);
+        (claim.metadata.uid, claim.metadata.resource_version) = ("uid-made".into(), "1".into());
+        self.take("create", &claim)
+    }
+
+    async fn delete_device_claim(&self, claim: &ResourceClaim) -> Result<(), WriteError> {
+        self.lines.lock().push(format!("delete {}", claim.metadata.name));
+        self.listers.of::<ResourceClaim>().remove(&claim.metadata.namespace, &claim.metadata.name);
+        Ok(())
     }
 
     async fn update_device_claim(&self, claim: &ResourceClaim) -> Result<ResourceClaim, WriteError> {
@@ -71,14 +77,14 @@ impl ObjectWriter for Server {
     }
 }
 
-struct World {
-    cx: BuildCx,
+pub(super) struct World {
+    pub(super) cx: BuildCx,
     server: Arc<Server>,
 }
 
 impl World {
     /// Two devices on the node `a`, and a class.
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut cx = build_cx();
         for gate in Features::GATES.iter().chain(GATES) {
             cx.gates = cx.gates.with(*gate, true);
@@ -92,16 +98,16 @@ impl World {
                 "pool": {"name": "a", "generation": 1, "resourceSliceCount": 1}}}))
     }
 
-    fn with<T: Kind + Object + Default>(self, manifest: Value) -> Self {
+    pub(super) fn with<T: Kind + Object + Default>(self, manifest: Value) -> Self {
         self.put::<T>(manifest);
         self
     }
 
-    fn put<T: Kind + Object + Default>(&self, manifest: Value) {
+    pub(super) fn put<T: Kind + Object + Default>(&self, manifest: Value) {
         self.cx.listers.of::<T>().put(Arc::new(object(manifest)));
     }
 
-    fn verdicts(&self, incoming: PodBuilder) -> Vec<String> {
+    pub(super) fn verdicts(&self, incoming: PodBuilder) -> Vec<String> {
         verdicts_in(&self.cx, &[NAME], incoming, vec![node("a"), node("b")], vec![])
     }
 
@@ -109,7 +115,7 @@ impl World {
         self.cx.listers.of::<ResourceClaim>().find("default", name).unwrap()
     }
 
-    fn lines(&self) -> Vec<String> {
+    pub(super) fn lines(&self) -> Vec<String> {
         std::mem::take(&mut *self.server.lines.lock())
     }
 }
@@ -237,22 +243,22 @@ fn nodes_have_devices_or_not() {
 }
 
 /// A pod on its way to the node `a`.
-struct Cycle {
-    world: World,
-    profile: Arc<Profile>,
-    state: CycleState,
-    info: Arc<PodInfo>,
+pub(super) struct Cycle {
+    pub(super) world: World,
+    pub(super) profile: Arc<Profile>,
+    pub(super) state: CycleState,
+    pub(super) info: Arc<PodInfo>,
 }
 
 impl Cycle {
-    fn filtered(world: World, incoming: PodBuilder) -> Self {
+    pub(super) fn filtered(world: World, incoming: PodBuilder) -> Self {
         let (profile, info) = (profile_in(&world.cx, &[NAME]), incoming.info(&ClassTable::default()));
         let mut cycle = Self { world, profile, state: CycleState::default(), info };
         cycle.filter().unwrap();
         cycle
     }
 
-    fn filter(&mut self) -> StatusResult {
+    pub(super) fn filter(&mut self) -> StatusResult {
         let snapshot = snapshot(vec![node("a")], vec![], &ClassTable::default());
         let cycle = CycleCx { snapshot: &snapshot };
         self.state = CycleState::default();
@@ -260,11 +266,11 @@ impl Cycle {
         self.profile.run_filters(&self.state, &self.info, snapshot.view(0).unwrap())
     }
 
-    fn reserve(&mut self) {
+    pub(super) fn reserve(&mut self) {
         self.profile.run_reserve(&mut self.state, &self.info, "a").unwrap();
     }
 
-    async fn bind(&self) -> Result<(), String> {
+    pub(super) async fn bind(&self) -> Result<(), String> {
         let plugin = &self.profile.pre_bind[0].plugin;
         assert_eq!(plugin.has_work(&self.state, &self.info, "a"), Ok(true));
         plugin.pre_bind(&self.state, &self.info, "a").await.map_err(|status| status.message())
@@ -384,7 +390,7 @@ async fn the_way_out_is_to_give_devices_back() {
 }
 
 impl Cycle {
-    async fn post_filter(&self) -> String {
+    pub(super) async fn post_filter(&self) -> String {
         let snapshot = snapshot(vec![node("a")], vec![], &ClassTable::default());
         let (diagnosis, nominated) = (Diagnosis::default(), crate::pod_info::NominatedPods::default());
         let cx = PostFilterCx {

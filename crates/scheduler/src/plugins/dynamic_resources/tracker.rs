@@ -3,19 +3,26 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use api_types::resource_v1::{AllocationResult, ResourceClaim};
+use component_helpers::owners::controller_of;
 use dra::Allocated;
 use parking_lot::Mutex;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
+use super::extended::ANNOTATION;
 use crate::listers::{Lister, NotFound};
+
+/// Index of claims by the uid of their managing controller.
+const BY_CONTROLLER: &str = "claims-by-controller";
 
 /// The namespace and name of a claim.
 type ClaimKey = (String, String);
 
 /// The claims, and what is allocated of all devices.
-pub(super) struct Tracker {
+pub(in crate::plugins) struct Tracker {
     lister: Lister<ResourceClaim>,
     /// Whether claims may have parts of devices.
     shares: bool,
@@ -30,6 +37,8 @@ struct Known {
     written: HashMap<ClaimKey, Arc<ResourceClaim>>,
     /// What claims are about to get, by their uid.
     in_flight: HashMap<String, AllocationResult>,
+    /// What claims will get that are not made yet, by the uid of their pod.
+    promised: HashMap<String, AllocationResult>,
     /// What each claim counts with.
     counted: HashMap<ClaimKey, AllocationResult>,
     allocated: Arc<Allocated>,
@@ -45,7 +54,10 @@ fn version(claim: &ResourceClaim) -> u64 {
 
 impl Tracker {
     /// The claims that a lister has, now and from now on.
-    pub(super) fn of(lister: Lister<ResourceClaim>, shares: bool) -> Arc<Self> {
+    pub(in crate::plugins) fn of(lister: Lister<ResourceClaim>, shares: bool) -> Arc<Self> {
+        lister.add_index(BY_CONTROLLER, |claim| {
+            controller_of(&claim.metadata).map(|owner| owner.uid.clone()).into_iter().collect()
+        });
         let tracker =
             Arc::new(Self { lister: lister.clone(), shares, known: Mutex::default(), news: watch::Sender::new(()) });
         // Profiles are also built to see whether they can be.
@@ -111,7 +123,7 @@ impl Tracker {
     }
 
     /// The devices that claims have, or are about to get.
-    pub(super) fn allocated(&self) -> Arc<Allocated> {
+    pub(in crate::plugins) fn allocated(&self) -> Arc<Allocated> {
         Arc::clone(&self.known.lock().allocated)
     }
 
@@ -132,6 +144,48 @@ impl Tracker {
         self.refresh(&key_of(claim));
     }
 
+    /// The claim that was made for the extended resources of a pod.
+    pub(super) fn made_for(&self, pod_uid: &str) -> Option<Arc<ResourceClaim>> {
+        let is_made =
+            |claim: &&Arc<ResourceClaim>| claim.metadata.annotations.get(ANNOTATION).is_some_and(|own| own == "true");
+        let owned = self.lister.by_index(BY_CONTROLLER, pod_uid);
+        let shown = owned.iter().find(is_made)?;
+        self.get(&shown.metadata.namespace, &shown.metadata.name).ok()
+    }
+
+    /// A claim that is to be made for a pod will get devices: they are nobody else's any more.
+    pub(super) fn promise(&self, pod_uid: &str, allocation: AllocationResult) {
+        let mut known = self.known.lock();
+        let known = &mut *known;
+        known.give_up(pod_uid, self.shares);
+        Arc::make_mut(&mut known.allocated).add(&allocation, self.shares);
+        known.promised.insert(pod_uid.to_owned(), allocation);
+    }
+
+    /// The claim has what was promised, or will not be made.
+    pub(super) fn end_promise(&self, pod_uid: &str) {
+        self.known.lock().give_up(pod_uid, self.shares);
+    }
+
+    /// Waits until the watch shows a claim. Says whether it did within the time.
+    pub(super) async fn wait_shown(&self, claim: &ResourceClaim, longest: Duration) -> bool {
+        let mut news = self.news();
+        let (namespace, name) = (&claim.metadata.namespace, &claim.metadata.name);
+        let is_shown = || {
+            let shown = self.lister.find(namespace, name);
+            shown.is_some_and(|shown| shown.metadata.uid == claim.metadata.uid)
+        };
+        let shown = async {
+            while !is_shown() {
+                if news.changed().await.is_err() {
+                    return false;
+                }
+            }
+            true
+        };
+        timeout(longest, shown).await.unwrap_or(false)
+    }
+
     /// A claim was written.
     pub(super) fn put_written(&self, claim: ResourceClaim) {
         let key = key_of(&claim);
@@ -140,5 +194,13 @@ impl Tracker {
         known.written.insert(key.clone(), Arc::new(claim));
         drop(known);
         self.refresh(&key);
+    }
+}
+
+impl Known {
+    fn give_up(&mut self, pod_uid: &str, shares: bool) {
+        if let Some(before) = self.promised.remove(pod_uid) {
+            Arc::make_mut(&mut self.allocated).remove(&before, shares);
+        }
     }
 }

@@ -34,7 +34,12 @@ pub(super) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginErr
         namespaces: cx.listers.of(),
     });
     let points = Plugin::new(NAME).pre_filter(plugin.clone()).filter(plugin.clone());
-    Ok(points.pre_score(plugin.clone()).score(plugin).wakes_on(hints::registrations()))
+    let points = points.pre_score(plugin.clone()).score(plugin).wakes_on(hints::registrations());
+    Ok(points.signed_by(|pod| {
+        let class = &pod.class;
+        // Terms of others are about its namespace and labels.
+        (!class.terms.any).then(|| format!("{:?}{:?}", class.namespace, class.labels))
+    }))
 }
 
 type Labels = BTreeMap<String, String>;

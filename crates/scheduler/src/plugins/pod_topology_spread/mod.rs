@@ -52,9 +52,15 @@ pub(super) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginErr
     let system_defaults = args.defaulting_type != "List";
     let defaults = if system_defaults { system_constraints() } else { args.default_constraints.clone() };
     let groups = (!defaults.is_empty()).then(|| Groups::of(&cx.listers));
+    let has_defaults = !defaults.is_empty();
     let plugin = Arc::new(PodTopologySpread { defaults, system_defaults, groups });
     let points = Plugin::new(NAME).pre_filter(plugin.clone()).filter(plugin.clone());
-    Ok(points.pre_score(plugin.clone()).score(plugin.clone()).wakes_on(hints::registrations()))
+    let points = points.pre_score(plugin.clone()).score(plugin.clone()).wakes_on(hints::registrations());
+    if has_defaults {
+        // They may apply to any pod, whose fellows each decision changes.
+        return Ok(points);
+    }
+    Ok(points.signed_by(|pod| pod.pod.spec.topology_spread_constraints.is_empty().then(String::new)))
 }
 
 /// What applies where neither the pod nor the configuration says anything.

@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use crate::assume_cache::AssumeCache;
 use crate::framework::{
     BuildCx, CycleCx, CycleState, Filter, Plugin, PluginError, PreBind, PreFilter, PreFiltered, PreScore, PreScored,
-    Reserve, Score, Status, StatusResult,
+    Reserve, Score, Status, StatusResult, by_volumes,
 };
 use crate::listers::Lister;
 use crate::metrics::{SchedulerMetrics, VolumeStage};
@@ -95,7 +95,8 @@ pub(super) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginErr
     });
     let points = Plugin::new(NAME).pre_filter(plugin.clone()).filter(plugin.clone());
     let points = points.pre_score(plugin.clone()).score(plugin.clone());
-    Ok(points.reserve(plugin.clone()).pre_bind(plugin).wakes_on(hints::registrations()))
+    let points = points.reserve(plugin.clone()).pre_bind(plugin).wakes_on(hints::registrations());
+    Ok(points.signed_by(by_volumes))
 }
 
 impl PreFilter for VolumeBinding {

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use api_machinery::object::{Kind, Object};
 use api_types::core_v1::{Node, PersistentVolume, PersistentVolumeClaim};
-use api_types::resource_v1::ResourceClaim;
 use api_types::storage_v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass};
 use async_trait::async_trait;
 use component_base::metrics::{Metrics, MetricsOptions};
@@ -20,7 +19,7 @@ use crate::known_answers::ShapeAnswers;
 use crate::listers::Listers;
 use crate::pod_class::ClassTable;
 use crate::test_objects::{NodeBuilder, PodBuilder, node, object, pod, snapshot};
-use crate::writer::{NoObjects, WriteError};
+use crate::writer::WriteError;
 
 const CONFLICT: &str = "node(s) didn't match PersistentVolume's node affinity";
 const NOTHING: &str = "node(s) didn't find available persistent volumes to bind";
@@ -54,22 +53,6 @@ impl ObjectWriter for Server {
 
     async fn update_claim(&self, claim: &PersistentVolumeClaim) -> Result<PersistentVolumeClaim, WriteError> {
         self.take(claim)
-    }
-
-    async fn device_claim(&self, namespace: &str, name: &str) -> Result<ResourceClaim, WriteError> {
-        NoObjects.device_claim(namespace, name).await
-    }
-
-    async fn update_device_claim(&self, claim: &ResourceClaim) -> Result<ResourceClaim, WriteError> {
-        NoObjects.update_device_claim(claim).await
-    }
-
-    async fn update_device_claim_status(&self, claim: &ResourceClaim) -> Result<ResourceClaim, WriteError> {
-        NoObjects.update_device_claim_status(claim).await
-    }
-
-    async fn release_device_claim(&self, claim: &ResourceClaim, consumer: &str) -> Result<ResourceClaim, WriteError> {
-        NoObjects.release_device_claim(claim, consumer).await
     }
 }
 

@@ -1,20 +1,28 @@
-//! `NodeResourcesFit`: a node must have room for what the pod asks for; how full it gets is a score.
+//! `NodeResourcesFit`: a node must have room for what the pod asks for; how full it gets is a score. Resources that a node
+//! offers by devices only are `DynamicResources`' to find (KEP-5004).
+
+mod device_scores;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
 use api_types::core_v1::{Node, Pod};
+use api_types::resource_v1::DeviceClass;
 use api_types::scheduler_config_v1::NodeResourcesFitArgs;
 use component_helpers::pod_requests;
 
 use super::resource_scores::{Strategy, Weighed};
+use crate::extended_resources::{EXTENDED_RESOURCE, ExtendedResources, can_be_devices};
 use crate::framework::{
     Action, BuildCx, Code, CycleCx, CycleState, EventObject, Filter, Hint, Plugin, PluginError, PreFilter, PreFiltered,
-    Reason, Registration, Resource, Score, Status, StatusResult, is_placed,
+    PreScore, PreScored, Reason, Registration, Resource, Score, Status, StatusResult, by_resources, is_placed,
 };
 use crate::node_info::NodeView;
 use crate::plugin_args::PluginArgs;
 use crate::pod_info::PodInfo;
 use crate::resources::{Resources, is_extended};
+use device_scores::{DeviceScores, PodDevices};
 
 pub(super) const NAME: &str = "NodeResourcesFit";
 
@@ -22,19 +30,26 @@ struct NodeResourcesFit {
     ignored: Vec<String>,
     ignored_groups: Vec<String>,
     strategy: Strategy,
+    extended: ExtendedResources,
+    /// Where the strategy names resources that devices may stand for.
+    devices: Option<DeviceScores>,
 }
 
-pub(super) fn build(_: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginError> {
+pub(super) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginError> {
     let default = NodeResourcesFitArgs::default();
     let args = if let PluginArgs::NodeResourcesFit(args) = args { args } else { &default };
     let strategy = args.scoring_strategy.as_ref().ok_or(PluginError::NoScoringStrategy)?;
+    let strategy = Strategy::of(strategy)?;
+    let scores_devices = cx.gates.enabled(EXTENDED_RESOURCE) && strategy.names().any(can_be_devices);
     let plugin = Arc::new(NodeResourcesFit {
         ignored: args.ignored_resources.clone(),
         ignored_groups: args.ignored_resource_groups.clone(),
-        strategy: Strategy::of(strategy)?,
+        strategy,
+        extended: ExtendedResources::of(cx),
+        devices: scores_devices.then(|| DeviceScores::of(cx)),
     });
     let empty_node = Arc::clone(&plugin);
-    let events = vec![
+    let mut events = vec![
         Registration::hinted(Resource::Pod, Action::DELETE, |_, object| {
             Hint::queue_if(object.pod().is_some_and(|deleted| is_placed(deleted)))
         }),
@@ -44,7 +59,21 @@ pub(super) fn build(_: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginErro
             Hint::queue_if(empty_node.gains(pod, old.as_deref(), new))
         }),
     ];
-    Ok(Plugin::new(NAME).pre_filter(plugin.clone()).filter(plugin.clone()).score(plugin).wakes_on(events))
+    if cx.gates.enabled(EXTENDED_RESOURCE) {
+        let changes = Action::ADD.and(Action::UPDATE);
+        events.push(Registration::hinted(Resource::of::<DeviceClass>(), changes, offered));
+    }
+    let points = Plugin::new(NAME).pre_filter(plugin.clone()).filter(plugin.clone()).pre_score(plugin.clone());
+    Ok(points.score(plugin).wakes_on(events).signed_by(by_resources))
+}
+
+/// A class stands for something that the pod asks for, as it did not before.
+fn offered(pod: &Pod, object: &EventObject) -> Hint {
+    let (old, Some(new)) = object.change::<DeviceClass>() else { return Hint::Queue };
+    let before: Vec<String> = old.into_iter().flat_map(ExtendedResources::names_of).collect();
+    let wanted = pod_requests::requests(pod);
+    let is_news = |name: &String| !before.contains(name) && wanted.get(name).is_some_and(|amount| amount.sign() > 0);
+    Hint::queue_if(ExtendedResources::names_of(new).any(|name| is_news(&name)))
 }
 
 /// The pod itself asks for less, or a placed one gave back something that this pod asks for.
@@ -112,7 +141,10 @@ impl NodeResourcesFit {
             }
         }
         for (name, amount) in wanted.scalars.iter().filter(|(name, _)| !self.is_ignored(name)) {
-            if let Some(code) = short(*amount, allocatable.scalar(name), requested.scalar(name)) {
+            let there = allocatable.scalar(name);
+            if let Some(code) = short(*amount, there, requested.scalar(name))
+                && !self.extended.is_delegated(name, there)
+            {
                 found(format!("Insufficient {name}").into(), code);
             }
         }
@@ -130,7 +162,10 @@ impl NodeResourcesFit {
             || (wanted.milli_cpu > 0 && after.milli_cpu > before.milli_cpu)
             || (wanted.memory > 0 && after.memory > before.memory)
             || (wanted.ephemeral_storage > 0 && after.ephemeral_storage > before.ephemeral_storage)
-            || wanted.scalars.iter().any(|(name, amount)| *amount > 0 && after.scalar(name) > before.scalar(name))
+            || wanted.scalars.iter().any(|(name, amount)| {
+                let there = after.scalar(name);
+                *amount > 0 && (there > before.scalar(name) || self.extended.is_delegated(name, there))
+            })
     }
 }
 
@@ -157,10 +192,31 @@ impl Filter for NodeResourcesFit {
     fn is_local(&self) -> bool {
         true
     }
+
+    /// Whether a node offers something by devices depends on the classes that there are.
+    fn is_local_for(&self, pod: &PodInfo) -> bool {
+        !pod.request.scalars.iter().any(|(name, _)| self.extended.class_of(name).is_some())
+    }
+}
+
+impl PreScore for NodeResourcesFit {
+    fn pre_score(
+        &self,
+        _: CycleCx<'_>,
+        state: &mut CycleState,
+        pod: &PodInfo,
+        _: &[NodeView<'_>],
+    ) -> Result<PreScored, Status> {
+        if let Some(devices) = &self.devices {
+            state.put(devices.for_pod(pod, &self.extended));
+        }
+        Ok(PreScored::Ready)
+    }
 }
 
 impl Score for NodeResourcesFit {
-    fn score(&self, _: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Result<i64, Status> {
+    fn score(&self, state: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Result<i64, Status> {
+        let devices = state.get::<PodDevices>();
         Ok(self.strategy.score(|name| {
             let (allocatable, used, asked) = match name {
                 "cpu" => (node.allocatable.milli_cpu, node.non_zero.milli_cpu, pod.score_request.milli_cpu),
@@ -168,6 +224,10 @@ impl Score for NodeResourcesFit {
                 name => (node.allocatable.named(name), node.requested.named(name), pod.request.named(name)),
             };
             let scalar = !matches!(name, "cpu" | "memory" | "ephemeral-storage");
+            if allocatable == 0 && asked > 0 && scalar {
+                let (all, taken) = devices.and_then(|devices| devices.of(name, node))?;
+                return (all > 0).then_some(Weighed { allocatable: all, requested: taken + asked });
+            }
             let counts = allocatable > 0 && !(scalar && asked == 0);
             counts.then_some(Weighed { allocatable, requested: used + asked })
         }))
