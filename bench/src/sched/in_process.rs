@@ -12,11 +12,12 @@ use component_base::Gates;
 use component_base::metrics::{Metrics, MetricsOptions};
 use scheduler::framework::BuildCx;
 use scheduler::{
-    ALL, ClusterWriter, Listers, NoEvents, NoObjects, Parallelism, QueueOptions, Scheduler, SchedulerMetrics,
-    SchedulerOptions, WriteError, build_profiles, default_configuration,
+    ALL, ClusterWriter, Listers, NoEvents, Parallelism, QueueOptions, Scheduler, SchedulerMetrics, SchedulerOptions,
+    WriteError, build_profiles, default_configuration,
 };
 use tokio::sync::Notify;
 
+use super::objects::Written;
 use super::{Plan, Round, Shape, workload};
 use crate::sample::Stopwatch;
 use crate::usage::CpuMeter;
@@ -57,17 +58,18 @@ impl ClusterWriter for Confirming {
     }
 }
 
-fn scheduler(writer: Arc<Confirming>) -> Result<Arc<Scheduler>> {
+fn scheduler(writer: Arc<Confirming>, listers: &Arc<Listers>) -> Result<Arc<Scheduler>> {
     let metrics = Arc::new(SchedulerMetrics::new(&Metrics::new(MetricsOptions::default())));
     let parallelism = Parallelism::of_machine(default_configuration().parallelism.unwrap_or(1));
     let cx = BuildCx {
-        listers: Arc::new(Listers::in_memory()),
+        listers: Arc::clone(listers),
         gates: Gates::default(),
         writer: writer.clone(),
-        objects: Arc::new(NoObjects),
+        objects: Arc::new(Written(Arc::clone(listers))),
         events: Arc::new(NoEvents),
         gate: Arc::default(),
         waiting: Arc::default(),
+        groups: Arc::default(),
         metrics,
         clock: SystemClock::shared(),
         rng: Rng::seeded(1),
@@ -97,7 +99,11 @@ pub(super) async fn measure(plan: &Plan, shape: &Shape) -> Result<Round> {
     let wanted = shape.pods(plan.pods);
     let writer =
         Arc::new(Confirming { scheduler: OnceLock::new(), bound: AtomicUsize::new(0), wanted, done: Notify::new() });
-    let scheduler = scheduler(Arc::clone(&writer))?;
+    let listers = Arc::new(Listers::in_memory());
+    if let Some(needs) = shape.needs {
+        needs(&listers, plan.nodes, wanted)?;
+    }
+    let scheduler = scheduler(Arc::clone(&writer), &listers)?;
     for number in 0..plan.nodes {
         scheduler.node_added(&Arc::new(workload::node(number)?));
     }
@@ -106,11 +112,13 @@ pub(super) async fn measure(plan: &Plan, shape: &Shape) -> Result<Round> {
         pod.metadata.uid = format!("uid-{}", pod.metadata.name);
         pod.metadata.resource_version = "1".into();
     }
+    let pods: Vec<Arc<Pod>> = pods.into_iter().map(Arc::new).collect();
+    pods.iter().for_each(|pod| listers.of::<Pod>().put(Arc::clone(pod)));
     let tasks = TaskGroup::new("bench");
     tasks.spawn("scheduler", Arc::clone(&scheduler).run(tasks.clone(), tasks.token()));
     let (meter, watch) = (CpuMeter::start(std::process::id())?, Stopwatch::start());
-    for pod in pods {
-        scheduler.pod_added(&Arc::new(pod));
+    for pod in &pods {
+        scheduler.pod_added(pod);
     }
     let finished = tokio::time::timeout(DEADLINE, writer.done.notified()).await;
     let (seconds, cpu) = (watch.elapsed().as_secs_f64(), meter.seconds()?);

@@ -6,6 +6,7 @@
 
 mod https;
 mod in_process;
+mod objects;
 mod scheduler_process;
 mod shapes;
 mod workload;
@@ -19,7 +20,7 @@ use crate::sample::Samples;
 use crate::usage::load_average;
 
 pub(crate) use scheduler_process::client;
-pub use shapes::{MIXED, SHAPES, Shape, all as all_shapes};
+pub use shapes::{MIXED, SHAPES, Shape, WITH_OBJECTS, all as all_shapes};
 
 /// What a pod costs upstream's scheduler, in milliseconds of processor time.
 const UPSTREAM_CPU_MS: f64 = 13.0;
@@ -94,7 +95,7 @@ fn count(number: usize) -> f64 {
 /// A process did not start, or not every pod got a node in time.
 pub async fn run(plan: &Plan) -> Result<()> {
     for road in &plan.roads {
-        for shape in &plan.shapes {
+        for shape in plan.shapes.iter().filter(|shape| *road == Road::InProcess || shape.needs.is_none()) {
             measure(plan, *road, shape).await?;
         }
     }

@@ -2,12 +2,17 @@
 //! last bind, over nodes that all rows share (see [`workload`](super::workload)).
 
 use anyhow::Result;
+use api_machinery::json;
 use api_machinery::meta::LabelSelector;
+use api_machinery::reflect::Reflect;
 use api_types::core_v1::{
     Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod, PodAffinity, PodAffinityTerm,
     PodAntiAffinity, PodSchedulingGate, TopologySpreadConstraint, WeightedPodAffinityTerm,
 };
 
+use scheduler::Listers;
+
+use super::objects;
 use super::workload::{self, HOSTNAME, ZONE, ZONES};
 
 /// So many groups of pods keep away from, or close to, their own kind: none has more pods than there are nodes.
@@ -30,14 +35,20 @@ pub struct Shape {
     change: fn(&mut Pod, usize),
     /// Pods that wait beside those that are measured, and get no node.
     beside: Option<fn(&mut Pod)>,
+    /// Other objects that so many pods need, by the number of nodes and of pods. Who makes volumes is not there over HTTPS:
+    /// such rows are measured in process only.
+    pub(super) needs: Option<Needs>,
 }
 
+/// Puts what pods need where plugins find it.
+pub(super) type Needs = fn(&Listers, usize, usize) -> Result<()>;
+
 const fn shape(name: &'static str, published: Option<f64>, share: usize, change: fn(&mut Pod, usize)) -> Shape {
-    Shape { name, published, share, change, beside: None }
+    Shape { name, published, share, change, beside: None, needs: None }
 }
 
 const fn beside(name: &'static str, published: f64, beside: fn(&mut Pod)) -> Shape {
-    Shape { name, published: Some(published), share: 1, change: |_, _| {}, beside: Some(beside) }
+    Shape { name, published: Some(published), share: 1, change: |_, _| {}, beside: Some(beside), needs: None }
 }
 
 /// Nine shapes of pods.
@@ -89,9 +100,20 @@ pub const MIXED: [Shape; 3] = [
     beside("gated", 910.0, |pod| pod.spec.scheduling_gates.push(PodSchedulingGate { name: "bench.test/gate".into() })),
 ];
 
+const fn needing(name: &'static str, share: usize, change: fn(&mut Pod, usize), needs: Needs) -> Shape {
+    Shape { name, published: None, share, change, beside: None, needs: Some(needs) }
+}
+
+/// The rows of pods with volumes and devices. What a pod with volumes costs is to be within 1.5 times of a plain one's.
+pub const WITH_OBJECTS: [Shape; 3] = [
+    needing("bound-volumes", 2, with_volume, objects::bound_volumes),
+    needing("delayed-volumes", 2, with_volume, objects::delayed_volumes),
+    needing("device-claims", 5, with_device, objects::devices),
+];
+
 /// Every row.
 pub fn all() -> impl Iterator<Item = Shape> {
-    SHAPES.into_iter().chain(MIXED)
+    SHAPES.into_iter().chain(MIXED).chain(WITH_OBJECTS)
 }
 
 impl Shape {
@@ -118,6 +140,22 @@ impl Shape {
         }
         Ok(all)
     }
+}
+
+/// The pods are the bench's own, and so is what is read here.
+fn add<T: Reflect + Default>(to: &mut Vec<T>, manifest: &serde_json::Value) {
+    let mut entry = T::default();
+    let read = json::decode(manifest.to_string().as_bytes(), &mut entry);
+    debug_assert!(read.is_ok(), "{manifest}");
+    to.push(entry);
+}
+
+fn with_volume(pod: &mut Pod, number: usize) {
+    add(&mut pod.spec.volumes, &objects::volume(number));
+}
+
+fn with_device(pod: &mut Pod, number: usize) {
+    add(&mut pod.spec.resource_claims, &objects::device(number));
 }
 
 fn affinity(pod: &mut Pod) -> &mut Affinity {
