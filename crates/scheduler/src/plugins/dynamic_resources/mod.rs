@@ -225,8 +225,8 @@ impl DynamicResources {
 impl PreFilter for DynamicResources {
     fn pre_filter(&self, _: CycleCx<'_>, state: &mut CycleState, pod: &PodInfo) -> Result<PreFiltered, Status> {
         // That there is a state tells the search for a way out that the pod came this far.
-        let mut own = PodClaims::default();
-        own.extended = Extended::of(pod, &self.extended, &self.claims).map(Arc::new);
+        let extended = Extended::of(pod, &self.extended, &self.claims).map(Arc::new);
+        let mut own = PodClaims { extended, ..PodClaims::default() };
         if pod.pod.spec.resource_claims.is_empty() && own.extended.is_none() {
             state.put(own);
             return Ok(PreFiltered::Skip);
