@@ -9,13 +9,15 @@ IMAGES := $(TARGET_DIR)/images
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 export COXSWAIN_IMAGES ?= $(IMAGES)
 # The addons of every cluster.
-ADDONS := cluster-dns metrics-server
-BINS := kube-apiserver kube-controller-manager kube-scheduler cloud-controller-manager kubelet kube-proxy csi-controller csi-local $(ADDONS) coxswain
+ADDONS := cluster-dns csi-controller csi-local metrics-server
+BINS := kube-apiserver kube-controller-manager kube-scheduler cloud-controller-manager kubelet kube-proxy $(ADDONS) coxswain
 # What static Pods of the control plane are started from: `$(call control_plane_image,DIR,BINARY)`.
 STATIC_PODS := kube-apiserver kube-controller-manager kube-scheduler
 # Each addon is packed from the binary of its name: `$(call addon_image,DIR,BINARY)`.
+# The programs of this machine that an addon calls.
+PROGRAMS_OF_csi-local := cp losetup
 define addon_image
-	$(CARGO) xtask component-image $(1)/$(2) coxswain.local/$(2):v1.36.3 $(IMAGES)/$(2).tar
+	$(CARGO) xtask component-image $(1)/$(2) coxswain.local/$(2):v1.36.3 $(IMAGES)/$(2).tar $(PROGRAMS_OF_$(2))
 
 endef
 define control_plane_image
@@ -134,7 +136,7 @@ bench-up: build images ## From coxswain up to the first running pod, and the mem
 	$(BIN)/bench-up --bin-dir=$(BIN) --images-dir=$(IMAGES) $(FLAGS)
 
 units-boot: ## Boot a systemd with the units of coxswain (as root; needs systemd-container and debootstrap)
-	$(CARGO) build --locked $(foreach bin,$(filter-out cloud-controller-manager csi-controller csi-local $(ADDONS),$(BINS)),-p bin-$(bin))
+	$(CARGO) build --locked $(foreach bin,$(filter-out cloud-controller-manager $(ADDONS),$(BINS)),-p bin-$(bin))
 	hack/units.sh $(TARGET_DIR)/debug
 
 # All of the workspace and a test with it, so that every crate has the features that it has in `cargo test --workspace`: else

@@ -46,19 +46,19 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
         ..Scope::default()
     };
     let written = build.watch_scoped::<CSIStorageCapacity>(&scope).informer();
-    // What is made and what goes changes the room of all classes, of which each has an object in the cache by then.
-    let of_all = |known: &Informer<StorageClass>| known.keys();
-    let known = classes.clone();
-    let is_ours = {
-        let name = driver.name.clone();
-        move |change: &Change<PersistentVolume>| is_of(change, &name)
-    };
+    // What is made and what goes changes the room of all classes; and where there is some changes with the nodes.
+    let [of_volumes, of_csi_nodes, of_nodes] = [classes.clone(), classes.clone(), classes.clone()];
+    let name = driver.name.clone();
     let _ = build
         .watch::<PersistentVolume>()
-        .enqueue_keys(&queue, move |change| if is_ours(change) { of_all(&known) } else { Vec::new() });
-    let known = classes.clone();
-    let csi_nodes = build.watch::<CSINode>().enqueue_keys(&queue, move |_| of_all(&known)).informer();
-    let nodes = build.watch::<Node>().informer();
+        .enqueue_keys(&queue, move |change| if is_of(change, &name) { of_volumes.keys() } else { Vec::new() });
+    let csi_nodes = build.watch::<CSINode>().enqueue_keys(&queue, move |_| of_csi_nodes.keys()).informer();
+    let nodes = build.watch::<Node>().enqueue_keys(&queue, move |change| {
+        let now = change.object();
+        let is_news = change.old().is_none_or(|old| old.metadata.labels != now.metadata.labels);
+        if is_news || change.is_deleted() { of_nodes.keys() } else { Vec::new() }
+    });
+    let nodes = nodes.informer();
     build.run(&queue, 1, Arc::new(Capacities { driver, settings, manager, classes, written, nodes, csi_nodes }));
     Ok(())
 }

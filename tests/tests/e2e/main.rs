@@ -32,6 +32,7 @@ mod static_pods;
 mod stories;
 mod terminal;
 mod units;
+mod volumes;
 
 use std::process::ExitCode;
 
@@ -57,6 +58,7 @@ const ONE_BY_ONE: &[Story] = &[
     Story { name: "clients", run: |cluster| Box::pin(clients::story(cluster)) },
     Story { name: "cloud", run: |cluster| Box::pin(cloud::story(cluster)) },
     Story { name: "maintenance", run: |cluster| Box::pin(maintenance::story(cluster)) },
+    Story { name: "volumes", run: |cluster| Box::pin(volumes::story(cluster)) },
     Story { name: "killed-processes", run: |cluster| Box::pin(kills::story(cluster)) },
     Story { name: "node-loss", run: |cluster| Box::pin(node_loss::story(cluster)) },
     Story { name: "frozen-processes", run: |cluster| Box::pin(frozen::story(cluster)) },

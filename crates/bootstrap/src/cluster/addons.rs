@@ -22,7 +22,7 @@ macro_rules! addons {
 }
 
 /// The addons of every cluster, in the order in which they are applied.
-const ADDONS: &[Addon] = addons!["cluster-dns.yaml", "metrics-server.yaml"];
+const ADDONS: &[Addon] = addons!["cluster-dns.yaml", "metrics-server.yaml", "volume-snapshots.yaml", "csi-local.yaml"];
 /// How long a kind that a definition has just brought may take to be served.
 const SERVED_LIMIT: Duration = Duration::from_secs(30);
 const SERVED_INTERVAL: Duration = Duration::from_millis(200);

@@ -193,7 +193,11 @@ impl Provisioner {
 
     /// There is no volume that nobody knows. Should another claim have the name by now, it is its turn.
     fn settle(&self, cx: &Cx, key: &ObjectKey) {
-        if self.unsettled.lock().remove(key).is_some() {
+        let former = self.unsettled.lock().remove(key);
+        let is_another = |former: &Arc<PersistentVolumeClaim>| {
+            self.claims.get(key).is_some_and(|now| now.metadata.uid != former.metadata.uid)
+        };
+        if former.as_ref().is_some_and(is_another) {
             cx.queue.add(key.clone());
         }
     }
@@ -311,7 +315,10 @@ impl Provisioner {
         let request = self.request(cx, (claim, class, volume), (&said, &fs_type)).await?;
         let required_bytes = request.capacity_range.as_ref().map_or(0, |range| range.required_bytes);
         self.unsettled.lock().insert(key.clone(), Arc::clone(claim));
-        let answer = self.driver.calls.create_volume(request.clone()).await.map_err(|error| judged(&error))?;
+        // What is copied may be another node's, whose driver is another.
+        let may_be_afar = request.volume_content_source.is_some() && self.settings.place != Place::Cluster;
+        let answer = self.driver.calls.create_volume(request.clone()).await;
+        let answer = answer.map_err(|error| judged(&error, may_be_afar))?;
         let made = match volume::check(&request, answer.volume.clone()) {
             Ok(made) => made,
             Err(error) => {
@@ -377,9 +384,10 @@ impl Provisioner {
 type Requirement = Option<node_api::csi::v1::TopologyRequirement>;
 
 /// What an error of the driver says of the volume.
-fn judged(error: &RpcError) -> Failure {
+fn judged(error: &RpcError, may_be_afar: bool) -> Failure {
     match error.code {
         Code::ResourceExhausted => Failure::Elsewhere(error.to_string()),
+        Code::NotFound if may_be_afar => Failure::Elsewhere(error.to_string()),
         _ if error.is_final() => Failure::Final(error.to_string()),
         _ => Failure::Unsettled(error.to_string()),
     }
@@ -420,10 +428,13 @@ mod tests {
 
     #[test]
     fn errors_say_whether_there_may_be_a_volume() {
-        let judged = |code| judged(&RpcError::new(code, ""));
+        let judged = |code| judged(&RpcError::new(code, ""), false);
         assert!(matches!(judged(Code::ResourceExhausted), Failure::Elsewhere(_)));
         assert!(matches!(judged(Code::InvalidArgument), Failure::Final(_)));
         assert!(matches!(judged(Code::DeadlineExceeded), Failure::Unsettled(_)));
         assert!(matches!(judged(Code::Aborted), Failure::Unsettled(_)));
+        let not_found = RpcError::new(Code::NotFound, "");
+        assert!(matches!(super::judged(&not_found, false), Failure::Final(_)));
+        assert!(matches!(super::judged(&not_found, true), Failure::Elsewhere(_)), "what is copied is on another node");
     }
 }
