@@ -2,11 +2,12 @@
 //! routes. Each has a Linux implementation and a fake that records, so that what a component *asks* of the machine is
 //! tested without root. Knows no Kubernetes words. The only crate with `unsafe` and with `Command`.
 //!
-//! `proc`, `fs` and `tree` have no fake: they work under a directory that a test chooses. `allocator` is what the binaries
+//! `proc`, `topology`, `fs` and `tree` have no fake: they work under a directory that a test chooses. `allocator` is what the binaries
 //! allocate with.
 
 pub mod allocator;
 pub mod cgroups;
+pub mod cpu_set;
 pub mod exec;
 pub mod fs;
 pub mod mounts;
@@ -15,6 +16,7 @@ pub mod netns;
 pub mod packet_filter;
 pub mod proc;
 pub mod process;
+pub mod topology;
 pub mod tree;
 
 #[cfg(test)]

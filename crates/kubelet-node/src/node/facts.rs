@@ -55,17 +55,7 @@ impl Facts {
 
     /// Huge pages by size in bytes: how many there are.
     pub fn huge_pages(&self) -> BTreeMap<u64, u64> {
-        let mut pages = BTreeMap::new();
-        let Ok(entries) = std::fs::read_dir(self.sys.join("kernel/mm/hugepages")) else { return pages };
-        for entry in entries.flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let size = name.strip_prefix("hugepages-").and_then(|rest| rest.strip_suffix("kB")?.parse::<u64>().ok());
-            let count = std::fs::read_to_string(entry.path().join("nr_hugepages")).ok();
-            if let (Some(size), Some(count)) = (size, count.and_then(|text| text.trim().parse().ok())) {
-                pages.insert(size.saturating_mul(1024), count);
-            }
-        }
-        pages
+        sys::topology::huge_pages(&self.sys.join("kernel/mm/hugepages"))
     }
 
     /// Huge page sizes in the kernel's words.
