@@ -67,7 +67,7 @@ fn what_is_absent_takes_along_what_builds_on_it() {
     }
     Known::KUBERNETES.resolve(&[], BINARY, PLAIN).expect("nothing that is on needs what is absent");
     let gates = Gates::default();
-    assert!(gates.enabled(GZIP) && !gates.enabled(ON_EXIT) && !gates.enabled(Feature::named("NodeSwap")));
+    assert!(gates.enabled(GZIP) && !gates.enabled(ON_EXIT) && !gates.enabled(Feature::named("WinDSR")));
     assert_eq!(gates.iter().count(), all().len());
 }
 
@@ -94,7 +94,7 @@ fn settings_switch_what_can_be_switched() {
         ("", 36, ON_EXIT, false),
         ("ControllerManagerReleaseLeaderElectionLockOnExit=true", 36, ON_EXIT, true),
         ("AllAlpha=false,ControllerManagerReleaseLeaderElectionLockOnExit=true", 36, ON_EXIT, true),
-        ("NodeSwap=false", 33, Feature::named("NodeSwap"), false),
+        ("WinDSR=false", 33, Feature::named("WinDSR"), false),
         // Later than the version, so it is not there.
         ("", 35, SOCKETS, false),
         ("", 35, DECLARED, false),
@@ -130,7 +130,11 @@ fn what_cannot_be_is_refused() {
             36,
             "cannot set feature gate QOSReserved to true: this build only has what there is with QOSReserved=false",
         ),
-        ("GracefulNodeShutdown=true", 36, "this build only has what there is with GracefulNodeShutdown=false"),
+        (
+            "WindowsGracefulNodeShutdown=true",
+            36,
+            "this build only has what there is with WindowsGracefulNodeShutdown=false",
+        ),
         ("PodLevelResources=false", 36, "this build only has what there is with PodLevelResources=true"),
         ("DynamicResourceAllocation=false", 36, "feature is locked to true"),
         (

@@ -14,8 +14,8 @@ use api_types::core_v1::{Container, Node, ObjectReference, Pod, Secret};
 use async_trait::async_trait;
 use node_api::cri::v1;
 
-use crate::devices::Devices;
 use crate::dra::DynamicResources;
+use crate::topology::TopologyManager;
 
 /// How often a node is looked at whose changes nobody tells.
 const NODE_LOOK_PERIOD: Duration = Duration::from_millis(100);
@@ -33,8 +33,8 @@ pub struct NodeSide {
     pub node: Arc<dyn NodeView>,
     /// Where events go.
     pub events: Arc<dyn Events>,
-    /// What plugins offer; none where none may.
-    pub devices: Option<Arc<Devices>>,
+    /// Who gives devices, processors and memory; none where nobody may.
+    pub topology: Option<Arc<TopologyManager>>,
     /// The claims of pods; none where no API server has any.
     pub claims: Option<Arc<DynamicResources>>,
 }
@@ -108,6 +108,24 @@ pub trait ContainerSetup: Send + Sync + 'static {
     /// CPU, memory and the like of a container.
     fn resources(&self, pod: &Pod, container: &Container) -> v1::LinuxContainerResources;
 
+    /// Nothing is left of the pods that are not among these: what was set aside for them is free.
+    fn keep(&self, uids: &BTreeSet<String>) {
+        let _ = uids;
+    }
+
+    /// Whether a container has a share of the machine's swap.
+    fn may_swap(&self, pod: &Pod, container: &Container) -> bool {
+        let _ = (pod, container);
+        false
+    }
+
+    /// The processors that a container of the pod with this uid is to run on, in the kernel's list form; none where
+    /// nothing is said about that.
+    fn cpu_set(&self, uid: &str, container: &str) -> Option<String> {
+        let _ = (uid, container);
+        None
+    }
+
     /// A secret with registry credentials; `None` where there is none of that name.
     async fn pull_secret(&self, namespace: &str, name: &str) -> Result<Option<Arc<Secret>>, SideError>;
 }
@@ -127,6 +145,8 @@ pub struct SandboxSetup {
     pub overhead: Option<v1::LinuxContainerResources>,
     /// The handler of the pod's RuntimeClass; empty for the default.
     pub runtime_handler: String,
+    /// The pod's namespace of users; none for the machine's.
+    pub users: Option<v1::UserNamespace>,
 }
 
 /// What is known of a container's surroundings when its environment is made.
@@ -282,6 +302,8 @@ pub struct PodSettings {
     pub log_max_files: usize,
     /// `containerLogMonitorInterval`.
     pub log_monitor_interval: Duration,
+    /// `cpuManagerReconcilePeriod`.
+    pub cpu_sets_period: Duration,
     /// `seccompDefault`.
     pub seccomp_default: bool,
     /// Gate `PreventStaticPodAPIReferences`.
@@ -328,6 +350,7 @@ impl Default for PodSettings {
             log_max_bytes: Some(10 * 1024 * 1024),
             log_max_files: 5,
             log_monitor_interval: Duration::from_secs(10),
+            cpu_sets_period: Duration::from_secs(10),
             seccomp_default: false,
             prevent_static_pod_api_references: true,
             resource_health: true,

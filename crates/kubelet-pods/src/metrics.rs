@@ -13,6 +13,7 @@ use component_base::metrics::{Metrics, MetricsOptions};
 use kubelet_node::devices::DeviceCounts;
 use kubelet_node::dra::DynamicResourcesObserver;
 use kubelet_node::plugins::PluginCounts;
+use kubelet_node::topology::{ResourceCounts, Scope};
 use node_api::cri::{CriError, Observer};
 use node_api::csi::CsiObserver;
 use node_api::dra::DraObserver;
@@ -156,6 +157,44 @@ impl DeviceCounts for KubeletMetrics {
 
     fn allocated(&self, resource: &str, took: Duration) {
         self.device_allocations.with(&[resource]).observe(took.as_secs_f64());
+    }
+}
+
+impl ResourceCounts for KubeletMetrics {
+    fn admitted(&self, admitted: bool, took: Duration) {
+        self.topology_requests.with(&[]).inc();
+        self.topology_duration.with(&[]).observe(took.as_secs_f64() * 1000.0);
+        if !admitted {
+            self.topology_errors.with(&[]).inc();
+        }
+    }
+
+    fn pinned_cpus(&self, given: bool) {
+        self.cpu_pins.with(&[]).inc();
+        if !given {
+            self.cpu_pin_errors.with(&[]).inc();
+        }
+    }
+
+    fn pinned_memory(&self, given: bool) {
+        self.memory_pins.with(&[]).inc();
+        if !given {
+            self.memory_pin_errors.with(&[]).inc();
+        }
+    }
+
+    fn aligned(&self, scope: Scope, boundary: &'static str, aligned: bool) {
+        let family = if aligned { &self.aligned } else { &self.not_aligned };
+        family.with(&[boundary, scope.name()]).inc();
+    }
+
+    fn processors(&self, shared: usize, exclusive: usize, by_node: &BTreeMap<u32, usize>) {
+        let number = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+        self.shared_cpus.with(&[]).set(number(shared) * 1000.0);
+        self.exclusive_cpus.with(&[]).set(number(exclusive));
+        for (node, count) in by_node {
+            self.node_cpus.with(&[&node.to_string()]).set(number(*count));
+        }
     }
 }
 

@@ -1,16 +1,18 @@
 //! What sandboxes and containers are given: the node side's parts put together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use api_types::core_v1::{Container, ObjectReference, Pod, Secret, Service};
+use api_types::core_v1::{Container, NodeRuntimeHandlerFeatures, ObjectReference, Pod, Secret, Service};
 use api_types::node_v1::RuntimeClass;
 use async_trait::async_trait;
 use client::{Informer, object_reference};
-use kubelet_node::devices::{DeviceInputs, Devices};
+use kubelet_node::devices::DeviceInputs;
 use kubelet_node::dra::DynamicResources;
+use kubelet_node::topology::TopologyManager;
+use kubelet_node::user_namespaces::UserNamespaces;
 use node_api::cri::v1;
 
 use crate::dns::{Dns, MISSING_CLUSTER_DNS};
@@ -21,9 +23,12 @@ use crate::interfaces::{
 use crate::objects::Objects;
 use crate::resources::PodGroups;
 use crate::resources::container::ContainerLimits;
+use crate::resources::swap::{self, SwapBehavior};
 use crate::volumes::{MountRequest, VolumeSet, mounts_of};
 use crate::{hostname, hosts};
 
+/// A quota of processor time that is none.
+const UNLIMITED: i64 = -1;
 /// Where a pod comes from, in its annotations.
 const SOURCE_ANNOTATION: &str = "kubernetes.io/config.source";
 
@@ -42,10 +47,14 @@ pub struct Setup {
     pub runtime_classes: Option<Informer<RuntimeClass>>,
     /// The node, for events about it.
     pub node_reference: ObjectReference,
-    /// What plugins offer; none where none may.
-    pub devices: Option<Arc<Devices>>,
+    /// Who gives devices, processors and memory; none where nobody may.
+    pub topology: Option<Arc<TopologyManager>>,
     /// The claims of pods; none where no API server has any.
     pub claims: Option<Arc<DynamicResources>>,
+    /// Ids for pods with a namespace of users of their own; none where there are none.
+    pub users: Option<Arc<UserNamespaces>>,
+    /// Gate `DisableCPUQuotaWithExclusiveCPUs`: who has processors for itself may use all of their time.
+    pub lifts_quota: bool,
 }
 
 impl Setup {
@@ -116,19 +125,40 @@ impl Setup {
         Ok(env::build(&sources).await?)
     }
 
-    fn recursive_read_only(&self, pod: &Pod) -> bool {
-        let handler = self.runtime_handler(pod).unwrap_or_default();
+    /// Whether the handler of a pod's RuntimeClass can do something.
+    fn handler_can(&self, handler: &str, what: impl Fn(&NodeRuntimeHandlerFeatures) -> Option<bool>) -> bool {
         let node = self.node.node();
         let handlers = node.iter().flat_map(|node| &node.status.runtime_handlers);
         let mut features = handlers.filter(|found| found.name == handler).filter_map(|found| found.features.as_ref());
-        features.any(|features| features.recursive_read_only_mounts == Some(true))
+        features.any(|features| what(features) == Some(true))
+    }
+
+    fn recursive_read_only(&self, pod: &Pod) -> bool {
+        let handler = self.runtime_handler(pod).unwrap_or_default();
+        self.handler_can(&handler, |features| features.recursive_read_only_mounts)
+    }
+
+    /// The pod's namespace of users; none where it has the machine's.
+    fn user_namespace(&self, pod: &Pod) -> Result<Option<v1::UserNamespace>, SideError> {
+        if pod.spec.host_users != Some(false) {
+            return Ok(None);
+        }
+        let handler = self.runtime_handler(pod)?;
+        let supported = self.handler_can(&handler, |features| features.user_namespaces);
+        let Some(users) = self.users.as_ref().filter(|_| supported) else {
+            let who =
+                if handler.is_empty() { "runtime".to_owned() } else { format!("RuntimeClass handler {handler:?}") };
+            let text = format!("can't set `spec.hostUsers: false`, {who} does not support user namespaces");
+            return Err(SideError(text));
+        };
+        users.of_pod(&pod.metadata.uid).map(Some)
     }
 
     /// What a container needs to use its devices, of plugins and of claims.
     async fn device_inputs(&self, pod: &Pod, container: &Container) -> Result<DeviceInputs, SideError> {
         let mut inputs = DeviceInputs::default();
-        if let Some(devices) = &self.devices {
-            let given = devices.inputs(&pod.metadata.uid, &container.name).await;
+        if let Some(topology) = &self.topology {
+            let given = topology.devices.inputs(&pod.metadata.uid, &container.name).await;
             inputs = given.map_err(|error| SideError(error.to_string()))?;
         }
         if let Some(claims) = &self.claims {
@@ -181,6 +211,7 @@ impl ContainerSetup for Setup {
             resources: Some(self.groups.limits().for_runtime(pod)),
             overhead: self.groups.limits().overhead(pod),
             runtime_handler: self.runtime_handler(pod)?,
+            users: self.user_namespace(pod)?,
         })
     }
 
@@ -198,12 +229,43 @@ impl ContainerSetup for Setup {
         }
         let mut mounts = given.mounts;
         mounts.extend(self.mounts(pod, container, facts, &env).await?);
+        if let Some(users) = self.user_namespace(pod)? {
+            for mount in &mut mounts {
+                mount.uid_mappings.clone_from(&users.uids);
+                mount.gid_mappings.clone_from(&users.gids);
+            }
+        }
         let DeviceInputs { devices, cdi_devices, annotations, .. } = given;
         Ok(ContainerInputs { env, mounts, devices, cdi_devices, annotations })
     }
 
     fn resources(&self, pod: &Pod, container: &Container) -> v1::LinuxContainerResources {
-        self.limits.of(pod, container)
+        let mut resources = self.limits.of(pod, container);
+        let (uid, name) = (&pod.metadata.uid, &container.name);
+        let Some(topology) = &self.topology else { return resources };
+        resources.cpuset_cpus = self.cpu_set(uid, name).unwrap_or_default();
+        resources.cpuset_mems =
+            topology.memory.of_container(uid, name).map(|nodes| nodes.to_string()).unwrap_or_default();
+        if self.lifts_quota && self.limits.cpu_quota && !topology.cpus.exclusive(uid, name).is_empty() {
+            resources.cpu_quota = UNLIMITED;
+        }
+        resources
+    }
+
+    fn keep(&self, uids: &BTreeSet<String>) {
+        if let Some(users) = &self.users {
+            users.keep(uids);
+        }
+    }
+
+    fn may_swap(&self, pod: &Pod, container: &Container) -> bool {
+        self.limits.swap != SwapBehavior::NoSwap && swap::may_swap(pod, container)
+    }
+
+    fn cpu_set(&self, uid: &str, container: &str) -> Option<String> {
+        let cpus = self.topology.as_ref()?.cpus.of_container(uid, container)?;
+        // No processor at all is none of the kernel's sets.
+        (!cpus.is_empty()).then(|| cpus.to_string())
     }
 
     async fn pull_secret(&self, namespace: &str, name: &str) -> Result<Option<Arc<Secret>>, SideError> {
@@ -215,7 +277,9 @@ impl ContainerSetup for Setup {
 mod tests {
     use std::time::Duration;
 
-    use api_types::core_v1::{EmptyDirVolumeSource, EnvVar, Volume, VolumeMount, VolumeSource};
+    use api_types::core_v1::{
+        EmptyDirVolumeSource, EnvVar, Node, NodeRuntimeHandler, Volume, VolumeMount, VolumeSource,
+    };
     use base::{Rng, SystemClock};
     use sys::cgroups::{FakeCgroups, Version};
     use sys::mounts::FakeMounts;
@@ -250,6 +314,7 @@ mod tests {
             cpu_period_us: 100_000,
             version: Version::V2,
             swap_accounting: false,
+            swap: SwapBehavior::NoSwap,
             single_process_oom_kill: false,
             huge_pages: Vec::new(),
             memory_capacity: 1 << 30,
@@ -265,8 +330,10 @@ mod tests {
             services: None,
             runtime_classes: None,
             node_reference: ObjectReference::default(),
-            devices: None,
+            topology: None,
             claims: None,
+            users: None,
+            lifts_quota: true,
         };
         (setup, events)
     }
@@ -309,6 +376,42 @@ mod tests {
             .collect();
         assert_eq!(paths, [("/data", true), ("/etc/hosts", false)]);
         assert!(dir.path().join("pods/u1/volumes/kubernetes.io~empty-dir/data/part").is_dir());
+    }
+
+    /// A node whose default runtime has namespaces of users.
+    fn node_with_users() -> Node {
+        let features =
+            NodeRuntimeHandlerFeatures { user_namespaces: Some(true), ..NodeRuntimeHandlerFeatures::default() };
+        let mut node = Node::default();
+        node.status.runtime_handlers = vec![NodeRuntimeHandler { name: String::new(), features: Some(features) }];
+        node
+    }
+
+    #[tokio::test]
+    async fn pods_get_a_namespace_of_users_where_the_runtime_has_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut setup, _) = setup(&dir);
+        let mut pod = pod();
+        pod.spec.host_users = Some(false);
+        let refused = setup.sandbox(&pod).await.unwrap_err().to_string();
+        assert_eq!(refused, "can't set `spec.hostUsers: false`, runtime does not support user namespaces");
+        setup.node = Arc::new(FixedNode { node: Some(Arc::new(node_with_users())) });
+        assert!(setup.sandbox(&pod).await.is_err(), "nobody has ids");
+        let exec = sys::exec::FakeExec::new();
+        let users = UserNamespaces::new(dir.path(), dir.path(), 65_536, 1, &exec).await.unwrap();
+        setup.users = Some(Arc::new(users));
+        let users = setup.sandbox(&pod).await.unwrap().users.unwrap();
+        assert_eq!((users.mode(), users.uids[0].host_id), (v1::NamespaceMode::Pod, 65_536));
+        setup.volumes.mount(&pod).await.unwrap();
+        let facts = ContainerFacts { pod_ips: vec!["10.1.0.5".into()], image_id: String::new() };
+        let mounts = setup.container(&pod, &pod.spec.containers[0], &facts).await.unwrap().mounts;
+        assert!(mounts.len() == 2 && mounts.iter().all(|mount| mount.uid_mappings == users.uids));
+        setup.keep(&BTreeSet::new());
+        let mut other = pod.clone();
+        other.metadata.uid = "u2".into();
+        assert_eq!(setup.sandbox(&other).await.unwrap().users, Some(users), "what nobody has is given to the next");
+        pod.spec.host_users = None;
+        assert_eq!(setup.sandbox(&pod).await.unwrap().users, None);
     }
 
     #[tokio::test]

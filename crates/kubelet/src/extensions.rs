@@ -6,6 +6,7 @@ use std::sync::Arc;
 use api_types::storage_v1::CSIDriver;
 use client::{Client, Informers};
 use component_base::Lifecycle;
+use kubelet_node::topology::TopologyManager;
 use parking_lot::Mutex;
 
 use crate::config::gates;
@@ -107,7 +108,13 @@ impl Extensions {
     }
 
     /// Takes plugins from now on, and tells who has what of theirs.
-    pub(crate) fn start(&self, engine: &PodEngine, metrics: &Arc<KubeletMetrics>, lifecycle: &Lifecycle) {
+    pub(crate) fn start(
+        &self,
+        engine: &PodEngine,
+        topology: &Arc<TopologyManager>,
+        metrics: &Arc<KubeletMetrics>,
+        lifecycle: &Lifecycle,
+    ) {
         let tasks = lifecycle.tasks();
         if let Some(nodes) = self.csi_nodes.clone() {
             let not_ready = self.not_ready.clone();
@@ -136,7 +143,7 @@ impl Extensions {
         });
         let (pods, active_alone) = (engine.clone(), lifecycle.gates().enabled(gates::LIST_ACTIVE_PODS));
         let pods = Box::new(move || if active_alone { pods.active_pods() } else { pods.pods() });
-        let lister = Lister::new(pods, self.devices.clone(), self.claims(), metrics.clone(), lifecycle.clock().clone());
+        let lister = Lister::new(pods, topology.clone(), self.claims(), metrics.clone(), lifecycle.clock().clone());
         let (root, token) = (self.root.clone(), tasks.token());
         tasks.spawn("pod-resources", async move {
             if let Err(error) = pod_resources::serve(&root, lister, token).await {

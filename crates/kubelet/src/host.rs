@@ -7,7 +7,7 @@ use component_base::serving::BoxError;
 use sys::cgroups::{Cgroups, Version};
 use sys::mounts::Mounts;
 
-use crate::config::Plan;
+use crate::config::{LIMITED_SWAP, Plan};
 use crate::node::Facts;
 use crate::volumes::Layout;
 
@@ -32,8 +32,10 @@ pub(crate) fn check(
 ) -> Result<Vec<(&'static str, String)>, BoxError> {
     let mut events = Vec::new();
     check_cgroups(plan, cgroups, &mut events)?;
+    if plan.config.memory_swap.swap_behavior == LIMITED_SWAP && cgroups.version() == Version::V1 {
+        return Err("swap feature is enabled and LimitedSwap but it is only supported with cgroupv2".into());
+    }
     check_swap(plan, facts, mounts, &mut events)?;
-    check_managers(&plan.node.root_dir)?;
     set_kernel(plan, facts)?;
     let score = plan.config.oom_score_adj.unwrap_or(-999);
     facts.proc().set_oom_score_adj(std::process::id(), score)?;
@@ -87,44 +89,6 @@ fn check_swap(
         let text = "The tmpfs noswap option is not supported. Memory-backed volumes (e.g. secrets, emptyDirs, etc.) might \
                     be swapped to disk and should no longer be considered secure.";
         events.push(("PossibleMemoryBackedVolumesOnDisk", text.to_owned()));
-    }
-    Ok(())
-}
-
-/// State files of the managers of processors and memory, and the policy under which nothing is assigned.
-const MANAGERS: [(&str, &str, &str); 2] =
-    [("CPU", "cpu_manager_state", "none"), ("memory", "memory_manager_state", "None")];
-/// The largest state file that is read.
-const MAX_STATE_BYTES: u64 = 16 << 20;
-
-/// A kubelet before this one may have given processors or memory to pods for themselves, which this one would give to
-/// others again.
-fn check_managers(root: &Path) -> Result<(), BoxError> {
-    use std::io::Read as _;
-    for (what, file, policy) in MANAGERS {
-        let path = root.join(file);
-        let mut text = String::new();
-        let read = std::fs::File::open(&path).and_then(|file| file.take(MAX_STATE_BYTES).read_to_string(&mut text));
-        let why = match read {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(error) => error.to_string(),
-            Ok(_) => match serde_json::from_str::<serde_json::Value>(&text) {
-                Err(error) => error.to_string(),
-                Ok(state) => match state["policyName"].as_str() {
-                    Some(found) if found == policy => continue,
-                    found => format!(
-                        "configured policy {policy:?} differs from state checkpoint policy {:?}",
-                        found.unwrap_or_default()
-                    ),
-                },
-            },
-        };
-        return Err(format!(
-            "could not restore state from checkpoint: {why}, please drain this node and delete the {what} manager \
-             checkpoint file {:?} before restarting Kubelet",
-            path.display().to_string()
-        )
-        .into());
     }
     Ok(())
 }
@@ -208,26 +172,4 @@ pub(crate) fn make_directories(layout: &Layout, plan: &Plan) -> Result<(), BoxEr
     }
     make(&plan.pods.pod_logs_dir, 0o755)?;
     make(&plan.pods.container_logs_dir, 0o755)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_another_kubelet_assigned_is_not_assigned_again() {
-        let dir = tempfile::tempdir().unwrap();
-        let check = || check_managers(dir.path()).map_err(|error| error.to_string());
-        assert_eq!(check(), Ok(()));
-        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
-        write("cpu_manager_state", r#"{"policyName":"none","defaultCpuSet":"","checksum":1353318690}"#);
-        write("memory_manager_state", r#"{"policyName":"None","machineState":{},"entries":{},"checksum":1}"#);
-        assert_eq!(check(), Ok(()));
-        write("cpu_manager_state", r#"{"policyName":"static","defaultCpuSet":"0","checksum":1}"#);
-        let error = check().unwrap_err();
-        assert!(error.contains("policy \"none\" differs from state checkpoint policy \"static\""), "{error}");
-        assert!(error.contains("delete the CPU manager checkpoint file"), "{error}");
-        write("cpu_manager_state", "{");
-        assert!(check().is_err());
-    }
 }

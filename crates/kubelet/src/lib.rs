@@ -8,8 +8,10 @@ mod config;
 mod extensions;
 mod host;
 mod pod_resources;
+mod resource_managers;
 mod run;
 mod server;
+mod shutdown;
 mod watchdog;
 
 pub use config::COMPONENT;

@@ -7,12 +7,14 @@ use api_types::core_v1::{Container, Pod};
 use base::{CancellationToken, SharedClock};
 use client::TokenBucket;
 use component_base::metrics::Counters;
-use kubelet_node::devices::{self, Devices};
+use kubelet_node::devices;
 use kubelet_node::dra::{ClaimDevice, ContainerClaim, DynamicResources};
+use kubelet_node::memory::Block;
+use kubelet_node::topology::TopologyManager;
 use node_api::pod_resources::v1::{
     AllocatableResourcesRequest, AllocatableResourcesResponse, CdiDevice, ClaimResource, ContainerDevices,
-    ContainerResources, DynamicResource, GetPodResourcesRequest, GetPodResourcesResponse, ListPodResourcesRequest,
-    ListPodResourcesResponse, NumaNode, PodResources, TopologyInfo,
+    ContainerMemory, ContainerResources, DynamicResource, GetPodResourcesRequest, GetPodResourcesResponse,
+    ListPodResourcesRequest, ListPodResourcesResponse, NumaNode, PodResources, TopologyInfo,
 };
 use node_api::pod_resources::{self, PodResourcesLister};
 use node_api::tonic::{self, Request, Response, Status};
@@ -31,7 +33,7 @@ pub(crate) type ActivePods = Box<dyn Fn() -> Vec<Arc<Pod>> + Send + Sync>;
 /// Who answers.
 pub(crate) struct Lister {
     pub(crate) pods: ActivePods,
-    pub(crate) devices: Arc<Devices>,
+    pub(crate) topology: Arc<TopologyManager>,
     /// None without an API server.
     pub(crate) claims: Option<Arc<DynamicResources>>,
     pub(crate) metrics: Arc<KubeletMetrics>,
@@ -42,13 +44,13 @@ pub(crate) struct Lister {
 impl Lister {
     pub(crate) fn new(
         pods: ActivePods,
-        devices: Arc<Devices>,
+        topology: Arc<TopologyManager>,
         claims: Option<Arc<DynamicResources>>,
         metrics: Arc<KubeletMetrics>,
         clock: SharedClock,
     ) -> Self {
         let limit = TokenBucket::new(RATE, BURST, clock.monotonic());
-        Self { pods, devices, claims, metrics, clock, limit }
+        Self { pods, topology, claims, metrics, clock, limit }
     }
 
     fn admit(&self, asked: &Counters, failed: &Counters) -> Result<(), Status> {
@@ -65,12 +67,16 @@ impl Lister {
         let sidecar = |container: &&Container| container.restart_policy.as_deref() == Some("Always");
         let containers = pod.spec.init_containers.iter().filter(sidecar).chain(&pod.spec.containers);
         let resources = containers.map(|container| {
-            let devices = self.devices.of_container(&pod.metadata.uid, &container.name);
-            let devices = devices.into_iter().map(message).collect();
+            let (uid, name) = (&pod.metadata.uid, &container.name);
+            let topology = &self.topology;
             let claims = self.claims.as_ref().map(|claims| claims.of_container(pod, container)).unwrap_or_default();
-            let dynamic_resources = claims.into_iter().map(dynamic).collect();
-            let name = container.name.clone();
-            ContainerResources { name, devices, dynamic_resources, ..ContainerResources::default() }
+            ContainerResources {
+                name: name.clone(),
+                devices: topology.devices.of_container(uid, name).into_iter().map(message).collect(),
+                cpu_ids: topology.cpus.exclusive(uid, name).iter().map(i64::from).collect(),
+                memory: topology.memory.blocks(uid, name).into_iter().map(memory).collect(),
+                dynamic_resources: claims.into_iter().map(dynamic).collect(),
+            }
         });
         PodResources {
             name: pod.metadata.name.clone(),
@@ -81,9 +87,18 @@ impl Lister {
 }
 
 fn message(devices: devices::ContainerDevices) -> ContainerDevices {
-    let nodes: Vec<NumaNode> = devices.nodes.into_iter().map(|id| NumaNode { id }).collect();
-    let topology = (!nodes.is_empty()).then_some(TopologyInfo { nodes });
-    ContainerDevices { resource_name: devices.resource, device_ids: devices.ids, topology }
+    ContainerDevices { resource_name: devices.resource, device_ids: devices.ids, topology: near(devices.nodes) }
+}
+
+fn memory(block: Block) -> ContainerMemory {
+    let topology = near(block.nodes.iter().map(i64::from).collect());
+    ContainerMemory { memory_type: block.kind, size: block.bytes, topology }
+}
+
+/// Nodes of memory, where there are any.
+fn near(nodes: Vec<i64>) -> Option<TopologyInfo> {
+    let nodes: Vec<NumaNode> = nodes.into_iter().map(|id| NumaNode { id }).collect();
+    (!nodes.is_empty()).then_some(TopologyInfo { nodes })
 }
 
 fn dynamic(claim: ContainerClaim) -> DynamicResource {
@@ -115,9 +130,12 @@ impl PodResourcesLister for Lister {
     ) -> Result<Response<AllocatableResourcesResponse>, Status> {
         let metrics = &self.metrics;
         self.admit(&metrics.pod_resources_allocatable, &metrics.pod_resources_allocatable_errors)?;
-        // Nobody has processors or memory for itself.
-        let devices = self.devices.allocatable().into_iter().map(message).collect();
-        Ok(Response::new(AllocatableResourcesResponse { devices, ..Default::default() }))
+        let topology = &self.topology;
+        Ok(Response::new(AllocatableResourcesResponse {
+            devices: topology.devices.allocatable().into_iter().map(message).collect(),
+            cpu_ids: topology.cpus.allocatable().iter().map(i64::from).collect(),
+            memory: topology.memory.allocatable().into_iter().map(memory).collect(),
+        }))
     }
 
     async fn get(&self, request: Request<GetPodResourcesRequest>) -> Result<Response<GetPodResourcesResponse>, Status> {
@@ -151,8 +169,14 @@ pub(crate) async fn serve(root: &Path, lister: Lister, token: CancellationToken)
 mod tests {
     use std::time::{Duration, SystemTime};
 
+    use api_machinery::quantity::Quantity;
     use base::{Clock, SystemClock, TaskGroup};
+    use kubelet_node::cpus::{CpuOptions, CpuPolicy, CpuSettings, Cpus, Processors};
+    use kubelet_node::devices::Devices;
+    use kubelet_node::memory::MemoryNodes;
+    use kubelet_node::topology::{TopologyParts, TopologySettings};
     use node_api::pod_resources::v1::pod_resources_lister_client::PodResourcesListerClient;
+    use sys::topology::{MemoryNode, Processor, Topology};
     use tokio::time::Instant;
 
     use super::*;
@@ -180,7 +204,39 @@ mod tests {
         };
         pod.spec.init_containers = vec![container("init", None), container("sidecar", Some("Always"))];
         pod.spec.containers = vec![container("main", None)];
+        let amount = |text: &str| Quantity::parse(text).unwrap();
+        for (container, cpu) in
+            pod.spec.init_containers.iter_mut().chain(&mut pod.spec.containers).zip(["500m", "500m", "2"])
+        {
+            container.resources.limits = [("cpu".into(), amount(cpu)), ("memory".into(), amount("1Mi"))].into();
+            container.resources.requests = container.resources.limits.clone();
+        }
         Arc::new(pod)
+    }
+
+    /// A machine of four processors, of which one is kept and the pod has two.
+    async fn processors_for(
+        pod: &Pod,
+        root: &Path,
+        devices: Arc<Devices>,
+        metrics: &Arc<KubeletMetrics>,
+        clock: &SharedClock,
+    ) -> Arc<TopologyManager> {
+        let place = |cpu: u32| (cpu, Processor { core: cpu, socket: 0, node: 0, cache: 0 });
+        let topology = Topology { processors: (0..4).map(place).collect(), nodes: [(0, MemoryNode::default())].into() };
+        let policy = CpuPolicy::Static(CpuOptions::default());
+        let settings = CpuSettings { policy, reserved_milli: 1000, reserved: None };
+        let manager = TopologyManager::new(TopologyParts {
+            settings: TopologySettings::default(),
+            cpus: Cpus::new(root, settings, &Processors::new(&topology), metrics.clone()).unwrap(),
+            memory: MemoryNodes::none(root, metrics.clone()),
+            topology,
+            devices,
+            counts: metrics.clone(),
+            clock: clock.clone(),
+        });
+        manager.allocate(pod).await.unwrap();
+        manager
     }
 
     #[tokio::test]
@@ -191,7 +247,8 @@ mod tests {
         let (tasks, metrics) = (TaskGroup::new("test"), KubeletMetrics::unseen());
         let clock: SharedClock = Arc::new(Still(SystemClock.monotonic()));
         let devices = Devices::new(dir.path(), metrics.clone(), clock.clone(), tasks.clone());
-        let lister = Lister::new(Box::new(|| vec![pod()]), devices, None, metrics, clock);
+        let topology = processors_for(&pod(), dir.path(), devices, &metrics, &clock).await;
+        let lister = Lister::new(Box::new(|| vec![pod()]), topology, None, metrics, clock);
         let (root, token) = (dir.path().to_owned(), tasks.token());
         tasks.spawn("server", async move { serve(&root, lister, token).await.unwrap() });
         let url = format!("unix://{}/pod-resources/kubelet.sock", dir.path().display());
@@ -210,7 +267,9 @@ mod tests {
         assert!(client.get(get("web")).await.unwrap().into_inner().pod_resources.is_some());
         let missing = client.get(get("none")).await.unwrap_err();
         assert_eq!(missing.message(), "pod none in namespace ns not found");
-        assert!(client.get_allocatable_resources(AllocatableResourcesRequest {}).await.is_ok());
+        assert_eq!(listed[0].containers[1].cpu_ids, [1, 2]);
+        let all = client.get_allocatable_resources(AllocatableResourcesRequest {}).await.unwrap().into_inner();
+        assert_eq!(all.cpu_ids, [1, 2, 3]);
         let mut refused = None;
         for _ in 0..100 {
             refused = refused.or(client.list(ListPodResourcesRequest {}).await.err());

@@ -20,6 +20,9 @@ use component_base::serving::{BoxError, Limits, PortSharing, Security, Server, b
 use component_base::tls::{CaFile, CertFiles, ServerTls, ServingCerts, TlsOptions};
 use component_base::zpages::Zpages;
 use http::StatusCode;
+use kubelet_node::shutdown::{Period, ShutdownManager};
+use kubelet_node::topology::TopologyManager;
+use kubelet_node::user_namespaces::UserNamespaces;
 use node_api::cri::v1::StatusResponse;
 use node_api::cri::{ClientOptions, Code, CriClient, CriError, Images, Observer, Runtime as _};
 use pki::{CaBundle, CaPool};
@@ -29,7 +32,7 @@ use sys::mounts::LinuxMounts;
 use sys::net::{IpRoute, Network};
 
 use crate::certificates;
-use crate::config::{self, Plan, gates};
+use crate::config::{self, LIMITED_SWAP, Plan, gates};
 use crate::engine::{EngineDeps, PodEngine};
 use crate::events::{ApiEvents, LoggedEvents};
 use crate::eviction::{Evictor, Gauge, Measure};
@@ -39,10 +42,13 @@ use crate::interfaces::{Events, Level, NodeSide, NodeView};
 use crate::metrics::KubeletMetrics;
 use crate::node::{self, AddressSource, Facts, LeaseKeeper, Memory, NodeState, Reporter, RuntimeHealth};
 use crate::objects::{ApiObjects, NoObjects, Objects};
+use crate::resource_managers;
 use crate::resources::container::ContainerLimits;
+use crate::resources::swap::SwapBehavior;
 use crate::resources::{Driver, PodGroups, Systemd, all_pods_limits};
 use crate::server::{Access, Api, Authorizer, Everyone, ReadOnly, ReviewAuthorizer, ReviewTokens, Secured, Stats};
 use crate::setup::Setup;
+use crate::shutdown;
 use crate::volumes::{CsiDeps, Layout, VolumeDeps, VolumeSet};
 use crate::watchdog;
 
@@ -182,6 +188,7 @@ struct Dependencies {
     engine: PodEngine,
     volumes: Arc<VolumeSet>,
     extensions: Arc<Extensions>,
+    topology: Arc<TopologyManager>,
     gauge: Arc<dyn Gauge>,
     events: Arc<dyn Events>,
     facts: Facts,
@@ -203,11 +210,7 @@ impl Dependencies {
         let options = ClientOptions { observer: Some(observer), ..cri_options(plan) };
         let runtime = Arc::new(CriClient::connect(&options).await?);
         let driver = cgroup_driver(&runtime, plan, &own_metrics).await?;
-        let settings = plan.cgroups(driver).ok_or("invalid cgroup root")?;
-        let groups = match driver {
-            Driver::Cgroupfs => PodGroups::new(cgroups, settings),
-            Driver::Systemd => PodGroups::of_systemd(cgroups, Arc::new(systemd().await?), settings),
-        };
+        let groups = pod_groups(plan, cgroups, driver).await?;
         let events: Arc<dyn Events> = match &clients {
             Some(clients) => Arc::new(ApiEvents(EventRecorder::new(&clients.events, "kubelet", &plan.node.name))),
             None => Arc::new(LoggedEvents),
@@ -221,6 +224,7 @@ impl Dependencies {
             .map_err(|error| format!("failed to initialize the claims of dynamic resources: {error}"))?;
         let extensions = Arc::new(extensions);
         let csi = extensions.csi(informers.as_ref(), &plan.node.name);
+        let topology = resource_managers::make(plan, lifecycle, &facts, &extensions.devices, &groups, &own_metrics)?;
         let (side, volumes) = node_side(
             plan,
             lifecycle,
@@ -232,6 +236,8 @@ impl Dependencies {
             informers.as_ref(),
             csi,
             &extensions,
+            &topology,
+            Arc::new(resource_managers::user_namespaces(plan).await?),
         );
         let images: Arc<dyn Images> = runtime.clone();
         let engine = PodEngine::new(EngineDeps {
@@ -259,6 +265,7 @@ impl Dependencies {
             engine,
             volumes,
             extensions,
+            topology,
             gauge,
             events,
             facts,
@@ -295,12 +302,16 @@ impl Dependencies {
         }
         self.engine.restore()?;
         self.engine.start();
-        self.extensions.start(&self.engine, &self.metrics.own, lifecycle);
+        self.extensions.start(&self.engine, &self.topology, &self.metrics.own, lifecycle);
         if plan.config.make_ip_tables_util_chains == Some(true) {
             tasks.spawn_cancellable("host-rules", crate::host_rules::keep(Arc::new(LinuxExec)));
         }
         let watch = crate::oom_watch::run(self.events.clone(), plan.node.name.clone());
         tasks.spawn_cancellable("oom-watch", watch);
+        let periods = shutdown::configured(plan, lifecycle.gates())?;
+        if !periods.is_empty() {
+            tasks.spawn_cancellable("shutdown", shutdown::run(self.shutdown(plan, lifecycle, periods)));
+        }
         let evictor = self.evictor(plan, lifecycle);
         tasks.spawn_cancellable("eviction", evictor.run());
         Ok(())
@@ -322,6 +333,24 @@ impl Dependencies {
                 if let Some(age) = age {
                     metrics.stats_age.with(&[signal]).observe(age.as_secs_f64());
                 }
+            }),
+        }
+    }
+
+    /// Who ends the pods when the machine goes down.
+    fn shutdown(&self, plan: &Plan, lifecycle: &Lifecycle, periods: Vec<Period>) -> ShutdownManager {
+        let metrics = self.metrics.own.clone();
+        ShutdownManager {
+            periods,
+            root: plan.node.root_dir.clone(),
+            node: node::reference(&plan.node.name),
+            pods: Arc::new(shutdown::Pods(self.engine.clone())),
+            view: self.state.clone(),
+            events: self.events.clone(),
+            clock: lifecycle.clock().clone(),
+            count: Box::new(move |started, ended| {
+                metrics.shutdown_started.with(&[]).set(started);
+                metrics.shutdown_ended.with(&[]).set(ended);
             }),
         }
     }
@@ -386,6 +415,8 @@ fn node_side(
     informers: Option<&Informers>,
     csi: CsiDeps,
     extensions: &Extensions,
+    topology: &Arc<TopologyManager>,
+    users: Arc<UserNamespaces>,
 ) -> (NodeSide, Arc<VolumeSet>) {
     let objects: Arc<dyn Objects> = match client {
         Some(client) => {
@@ -417,8 +448,10 @@ fn node_side(
         services: informers.map(Informers::of::<Service>),
         runtime_classes: informers.map(Informers::of::<RuntimeClass>),
         node_reference: node::reference(&plan.node.name),
-        devices: Some(extensions.devices.clone()),
+        topology: Some(topology.clone()),
         claims: extensions.claims(),
+        users: Some(users),
+        lifts_quota: lifecycle.gates().enabled(gates::DISABLE_CPU_QUOTA),
     };
     let (setup, cgroups) = (Arc::new(setup), groups.clone());
     let side = NodeSide {
@@ -427,7 +460,7 @@ fn node_side(
         cgroups,
         node: view,
         events: events.clone(),
-        devices: Some(extensions.devices.clone()),
+        topology: Some(topology.clone()),
         claims: extensions.claims(),
     };
     (side, volumes)
@@ -437,12 +470,17 @@ fn container_limits(plan: &Plan, facts: &Facts, cgroups: &dyn Cgroups) -> Contai
     let config = &plan.config;
     let version = cgroups.version();
     let period = config.cpu_cfs_quota_period.map_or(Duration::from_millis(100), GoDuration::to_std);
-    let memory = facts.proc().memory().map(|memory| memory.total_bytes).unwrap_or_default();
+    let (memory, swap) =
+        facts.proc().memory().map(|memory| (memory.total_bytes, memory.swap_total_bytes)).unwrap_or_default();
     ContainerLimits {
         cpu_quota: config.cpu_cfs_quota != Some(false),
         cpu_period_us: i64::try_from(period.as_micros()).unwrap_or(100_000),
         version,
         swap_accounting: host::counts_swap(version),
+        swap: match config.memory_swap.swap_behavior.as_str() {
+            LIMITED_SWAP => SwapBehavior::Limited { swap_bytes: i64::try_from(swap).unwrap_or(i64::MAX) },
+            _ => SwapBehavior::NoSwap,
+        },
         single_process_oom_kill: config.single_process_oom_kill.unwrap_or(version == Version::V1),
         huge_pages: facts.huge_page_names(),
         memory_capacity: i64::try_from(memory).unwrap_or(i64::MAX),
@@ -455,6 +493,15 @@ fn cri_options(plan: &Plan) -> ClientOptions {
         request_timeout: plan.config.runtime_request_timeout.to_std(),
         ..ClientOptions::new(&plan.config.container_runtime_endpoint)
     }
+}
+
+/// The groups of pods, made by the driver.
+async fn pod_groups(plan: &Plan, cgroups: Arc<dyn Cgroups>, driver: Driver) -> Result<Arc<PodGroups>, BoxError> {
+    let settings = plan.cgroups(driver).ok_or("invalid cgroup root")?;
+    Ok(match driver {
+        Driver::Cgroupfs => PodGroups::new(cgroups, settings),
+        Driver::Systemd => PodGroups::of_systemd(cgroups, Arc::new(systemd().await?), settings),
+    })
 }
 
 /// The machine's systemd, which the driver of this name needs.

@@ -9,9 +9,9 @@ use base64::engine::general_purpose::STANDARD;
 use node_api::device_plugin::v1beta1::ContainerAllocateResponse;
 use prost::Message as _;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use super::pool::{Assignment, Pool, Slot};
+use crate::state_file::checksum;
 
 const FILE: &str = "kubelet_internal_checkpoint";
 /// The largest file that is read.
@@ -79,12 +79,6 @@ fn encode(pool: &Pool) -> String {
     let data = json!({"PodDeviceEntries": entries, "RegisteredDevices": registered});
     let sum = checksum(&data);
     json!({"Data": data, "Checksum": sum}).to_string()
-}
-
-/// Of the data as this kubelet writes it: members in order of their names.
-fn checksum(data: &Value) -> u64 {
-    let digest = Sha256::digest(data.to_string().as_bytes());
-    digest.iter().take(6).fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }
 
 fn decode(text: &str) -> Option<Restored> {

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_types::core_v1::{Container, Pod, ResourceStatus};
+use api_machinery::quantity::{Format, Quantity};
+use api_types::core_v1::{Container, Pod, ResourceList, ResourceStatus};
 use base::{CancellationToken, SharedClock, TaskGroup};
+use component_helpers::pod_requests;
 use component_helpers::resource_names::is_extended;
 use futures_util::StreamExt as _;
 use node_api::RpcError;
@@ -16,7 +18,8 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::checkpoint::Checkpoint;
-use super::pool::{Amount, Choice, ContainerDevices, DeviceInputs, Pool, Shortage, Slot};
+use super::pool::{Amount, Choice, ContainerDevices, DeviceAssignments, DeviceInputs, Pool, Shortage, Slot};
+use crate::topology::{Answer, NodeSet};
 
 /// How long a plugin that has registered may take to be connected to.
 const DIAL_LIMIT: Duration = Duration::from_secs(10);
@@ -56,8 +59,6 @@ pub struct Devices {
     pool: Mutex<Pool>,
     plugins: Mutex<BTreeMap<String, Plugin>>,
     checkpoint: Checkpoint,
-    /// Devices are given to one pod at a time.
-    turn: tokio::sync::Mutex<()>,
     changed: Notify,
     /// The pods whose devices may be otherwise than before.
     touched: Mutex<BTreeSet<String>>,
@@ -75,7 +76,6 @@ impl Devices {
             pool: Mutex::default(),
             plugins: Mutex::default(),
             checkpoint: Checkpoint::new(directory),
-            turn: tokio::sync::Mutex::default(),
             changed: Notify::new(),
             touched: Mutex::default(),
             health_changed: Notify::new(),
@@ -186,54 +186,59 @@ impl Devices {
     }
 
     fn note(&self) {
-        let saved = self.checkpoint.save(&self.pool.lock());
-        if let Err(error) = saved {
+        if let Err(error) = self.save() {
             tracing::error!(%error, "Saving the checkpoint of devices failed");
         }
     }
 
-    /// Gives the containers of a pod their devices: all or none. Returns whether anything was given that it had not.
-    ///
-    /// # Errors
-    /// Why some container does not get what it asks for; the pod has what it had before.
-    pub async fn allocate(&self, pod: &Pod) -> Result<bool, AllocateError> {
-        let _turn = self.turn.lock().await;
-        let before: BTreeSet<Slot> = self.pool.lock().assigned.keys().cloned().collect();
-        let given = self.allocate_all(pod).await;
-        let mut pool = self.pool.lock();
-        let new = pool.assigned.keys().any(|slot| !before.contains(slot));
-        if given.is_err() {
-            pool.assigned.retain(|slot, _| before.contains(slot));
-        }
-        drop(pool);
-        if new {
-            self.note();
-        }
-        given.map(|()| new)
+    /// Writes down who has what.
+    pub(crate) fn save(&self) -> std::io::Result<()> {
+        self.checkpoint.save(&self.pool.lock())
     }
 
-    async fn allocate_all(&self, pod: &Pod) -> Result<(), AllocateError> {
-        let mut reusable: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        let init = pod.spec.init_containers.iter().map(|container| (container, true));
-        for (container, is_init) in init.chain(pod.spec.containers.iter().map(|container| (container, false))) {
-            // Sidecars go on running: what they have is not free for those after them.
-            let ends = is_init && container.restart_policy.as_deref() != Some("Always");
-            for (resource, wanted) in self.wishes(container) {
-                let slot = Slot { uid: pod.metadata.uid.clone(), container: container.name.clone(), resource };
-                let own = reusable.entry(slot.resource.clone()).or_default();
-                let ids = self.allocate_one(&slot, wanted, own).await?;
-                match ends {
-                    true => own.extend(ids),
-                    false => own.retain(|id| !ids.contains(id)),
-                }
-            }
+    /// Where a container, or all of a pod, may have its devices among the nodes of memory of the machine.
+    pub(crate) fn places(&self, pod: &Pod, container: Option<&Container>, nodes: NodeSet) -> Answer {
+        let wishes = match container {
+            Some(container) => self.wishes(container),
+            None => self.wishes_of_pod(pod),
+        };
+        let (uid, pool) = (&pod.metadata.uid, self.pool.lock());
+        let place = |(resource, wanted): (String, usize)| {
+            let had = pool.had(uid, container.map(|container| container.name.as_str()), &resource);
+            let hints = pool.places(&resource, wanted, &had, &pool.reusable(pod, &resource), nodes);
+            (resource, hints)
+        };
+        wishes.into_iter().map(place).collect()
+    }
+
+    /// Gives a container its devices, near to `nodes` if that can be. They may be those of init containers of its pod
+    /// that have ended by then. One call at a time.
+    ///
+    /// # Errors
+    /// Why it does not get what it asks for. It may have some of it then.
+    pub(crate) async fn allocate(
+        &self,
+        pod: &Pod,
+        container: &Container,
+        nodes: Option<NodeSet>,
+    ) -> Result<(), AllocateError> {
+        for (resource, wanted) in self.wishes(container) {
+            let slot = Slot { uid: pod.metadata.uid.clone(), container: container.name.clone(), resource };
+            let reusable = self.pool.lock().reusable(pod, &slot.resource);
+            self.allocate_one(&slot, wanted, &reusable, nodes).await?;
         }
         Ok(())
     }
 
-    /// Whether a pod asks for something that plugins offer.
-    pub fn wants(&self, pod: &Pod) -> bool {
-        pod.spec.init_containers.iter().chain(&pod.spec.containers).any(|container| !self.wishes(container).is_empty())
+    /// The sums of what the containers of a pod ask for at a time.
+    fn wishes_of_pod(&self, pod: &Pod) -> Vec<(String, usize)> {
+        let of = |container: &Container| -> ResourceList {
+            let quantity =
+                |count: usize| Quantity::from_value(i64::try_from(count).unwrap_or(i64::MAX), Format::DecimalSi);
+            self.wishes(container).into_iter().map(|(resource, wanted)| (resource, quantity(wanted))).collect()
+        };
+        let total = pod_requests::aggregate(&pod.spec, of);
+        total.into_iter().map(|(name, amount)| (name, usize::try_from(amount.value()).unwrap_or_default())).collect()
     }
 
     /// What a container asks for that plugins offer.
@@ -245,18 +250,15 @@ impl Devices {
         counted.filter(|(_, wanted)| *wanted > 0).collect()
     }
 
-    /// The devices that a container has of a resource.
     async fn allocate_one(
         &self,
         slot: &Slot,
         wanted: usize,
         reusable: &BTreeSet<String>,
-    ) -> Result<BTreeSet<String>, AllocateError> {
-        let choice = self.pool.lock().choose(slot, wanted, reusable)?;
-        let Choice::Among { wanted, must, free } = choice else {
-            let pool = self.pool.lock();
-            return Ok(pool.assigned.get(slot).map(|had| had.ids().cloned().collect()).unwrap_or_default());
-        };
+        nodes: Option<NodeSet>,
+    ) -> Result<(), AllocateError> {
+        let choice = self.pool.lock().choose(slot, wanted, reusable, nodes)?;
+        let Choice::Among { wanted, must, free } = choice else { return Ok(()) };
         let resource = &slot.resource;
         let plugin = self.plugin(resource);
         let plugin = plugin.ok_or_else(|| AllocateError(format!("unknown Device Plugin {resource}")))?;
@@ -275,20 +277,24 @@ impl Devices {
         if let Some(assignment) = self.pool.lock().assigned.get_mut(slot) {
             assignment.response = Some(answer);
         }
-        Ok(ids)
+        Ok(())
     }
 
-    /// Takes back what one pod has.
-    pub fn free(&self, uid: &str) {
-        self.pool.lock().assigned.retain(|slot, _| slot.uid != uid);
-        self.note();
+    /// What one pod has.
+    pub(crate) fn of_pod(&self, uid: &str) -> DeviceAssignments {
+        self.pool.lock().of_pod(uid)
     }
 
-    /// Takes back what pods have that are not among these.
-    pub fn keep(&self, uids: &BTreeSet<String>) {
-        if self.pool.lock().keep(uids) {
-            self.note();
-        }
+    /// Gives a pod what it had.
+    pub(crate) fn put_back(&self, uid: &str, had: DeviceAssignments) {
+        let mut pool = self.pool.lock();
+        pool.assigned.retain(|slot, _| slot.uid != uid);
+        pool.assigned.extend(had.0);
+    }
+
+    /// Takes back what pods have that are not among these; whether there was something.
+    pub(crate) fn keep(&self, uids: &BTreeSet<String>) -> bool {
+        self.pool.lock().keep(uids)
     }
 
     /// What a container that is about to start is given to use its devices; plugins that want to know are told.
@@ -339,8 +345,9 @@ impl Devices {
     }
 }
 
-/// The devices that a container gets: what the plugin would rather give, as far as it keeps to what was asked.
-async fn pick(plugin: &Plugin, wanted: usize, must: BTreeSet<String>, free: BTreeSet<String>) -> BTreeSet<String> {
+/// The devices that a container gets: what the plugin would rather give, as far as it keeps to what was asked. Of the free
+/// ones the first are as good as any.
+async fn pick(plugin: &Plugin, wanted: usize, must: BTreeSet<String>, free: Vec<String>) -> BTreeSet<String> {
     let any = |must: BTreeSet<String>| -> BTreeSet<String> {
         let missing = wanted.saturating_sub(must.len());
         let rest: Vec<String> = free.iter().filter(|id| !must.contains(*id)).take(missing).cloned().collect();
@@ -350,7 +357,7 @@ async fn pick(plugin: &Plugin, wanted: usize, must: BTreeSet<String>, free: BTre
         return any(must);
     }
     let wish = ContainerPreferredAllocationRequest {
-        available_device_ids: must.union(&free).cloned().collect(),
+        available_device_ids: must.iter().chain(&free).cloned().collect(),
         must_include_device_ids: must.iter().cloned().collect(),
         allocation_size: i32::try_from(wanted).unwrap_or(i32::MAX),
     };

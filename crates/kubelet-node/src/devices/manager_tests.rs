@@ -15,7 +15,11 @@ use tokio_stream::wrappers::{UnixListenerStream, WatchStream};
 
 use super::super::{DeviceHandler, serve};
 use super::*;
+use crate::cpus::{CpuSettings, Cpus, Processors};
+use crate::memory::MemoryNodes;
 use crate::plugins::{PluginHandler as _, PluginInfo};
+use crate::topology::fixtures::Counted as ResourcesCounted;
+use crate::topology::{AdmitError, TopologyManager, TopologyParts, TopologySettings};
 
 const NAME: &str = "example.com/gpu";
 
@@ -110,8 +114,28 @@ impl DeviceCounts for Counted {
     }
 }
 
+/// A manager that gives these devices and nothing else.
+fn manager(directory: &Path, devices: Arc<Devices>) -> Arc<TopologyManager> {
+    let counts = Arc::new(ResourcesCounted::default());
+    TopologyManager::new(TopologyParts {
+        settings: TopologySettings::default(),
+        topology: sys::topology::Topology::default(),
+        devices,
+        cpus: Cpus::new(directory, CpuSettings::NONE, &Processors::default(), counts.clone()).unwrap(),
+        memory: MemoryNodes::none(directory, counts.clone()),
+        counts,
+        clock: SystemClock::shared(),
+    })
+}
+
+/// Whether a pod is given something that it had not.
+async fn give(manager: &TopologyManager, pod: &Pod) -> Result<bool, AdmitError> {
+    manager.allocate(pod).await.map(|before| before.is_some())
+}
+
 struct Bench {
     dir: tempfile::TempDir,
+    manager: Arc<TopologyManager>,
     devices: Arc<Devices>,
     counted: Arc<Counted>,
     tasks: TaskGroup,
@@ -121,7 +145,8 @@ impl Bench {
     fn new() -> Self {
         let (dir, counted, tasks) = (tempfile::tempdir().unwrap(), Arc::<Counted>::default(), TaskGroup::new("test"));
         let devices = Devices::new(dir.path(), counted.clone(), SystemClock::shared(), tasks.clone());
-        Self { dir, devices, counted, tasks }
+        let manager = manager(dir.path(), devices.clone());
+        Self { dir, manager, devices, counted, tasks }
     }
 
     /// A plugin at a socket, until the group that is returned ends.
@@ -155,9 +180,10 @@ impl Bench {
     }
 
     /// The next kubelet at the same directory.
-    fn restarted(&self) -> Arc<Devices> {
+    fn restarted(&self) -> Arc<TopologyManager> {
         let next = Devices::new(self.dir.path(), self.counted.clone(), SystemClock::shared(), self.tasks.clone());
-        next.restore();
+        let next = manager(self.dir.path(), next);
+        next.restore().unwrap();
         next
     }
 }
@@ -183,8 +209,8 @@ async fn containers_get_devices_and_what_they_need_for_them() {
     let fake = Fake { options: DevicePluginOptions { pre_start_required: true, ..Default::default() }, ..two() };
     let (bench, _plugin) = Bench::with(&fake).await;
     let asking = pod("u1", &[("main", 1)]);
-    assert!(bench.devices.allocate(&asking).await.unwrap());
-    assert!(!bench.devices.allocate(&asking).await.unwrap(), "once is enough");
+    assert!(give(&bench.manager, &asking).await.unwrap());
+    assert!(!give(&bench.manager, &asking).await.unwrap(), "once is enough");
     let inputs = bench.devices.inputs("u1", "main").await.unwrap();
     assert_eq!((inputs.env["GPUS"].as_str(), inputs.cdi_devices), ("0", vec!["example.com/gpu=all".to_owned()]));
     assert_eq!(*fake.asked.lock(), ["allocate 0", "start 0"]);
@@ -195,31 +221,31 @@ async fn containers_get_devices_and_what_they_need_for_them() {
     assert!(bench.devices.inputs("u1", "other").await.unwrap() == DeviceInputs::default());
 
     let next = bench.restarted();
-    assert!(!next.allocate(&asking).await.unwrap(), "what runs goes on while the plugin has not come back");
-    assert_eq!(next.inputs("u1", "main").await.unwrap().env["GPUS"], "0");
-    let refused = next.allocate(&pod("u2", &[("main", 1)])).await.unwrap_err();
+    assert!(!give(&next, &asking).await.unwrap(), "what runs goes on while the plugin has not come back");
+    assert_eq!(next.devices.inputs("u1", "main").await.unwrap().env["GPUS"], "0");
+    let refused = give(&next, &pod("u2", &[("main", 1)])).await.unwrap_err();
     assert_eq!(refused.to_string(), "cannot allocate unregistered device example.com/gpu");
-    bench.devices.keep(&BTreeSet::new());
-    assert!(bench.restarted().of_container("u1", "main").is_empty(), "who is gone has none any more");
+    bench.manager.keep(&BTreeSet::new());
+    assert!(bench.restarted().devices.of_container("u1", "main").is_empty(), "who is gone has none any more");
 }
 
 #[tokio::test]
 async fn who_is_refused_keeps_nothing() {
     let fake = two();
     let (bench, _plugin) = Bench::with(&fake).await;
-    let refused = bench.devices.allocate(&pod("u1", &[("a", 1), ("b", 2)])).await.unwrap_err();
+    let refused = give(&bench.manager, &pod("u1", &[("a", 1), ("b", 2)])).await.unwrap_err();
     let text = "requested number of devices unavailable for example.com/gpu. Requested: 2, Available: 1";
     assert_eq!(refused.to_string(), text);
     fake.refusals.lock().push_back("out of order");
-    let refused = bench.devices.allocate(&pod("u1", &[("a", 1)])).await.unwrap_err();
+    let refused = give(&bench.manager, &pod("u1", &[("a", 1)])).await.unwrap_err();
     assert_eq!(refused.to_string(), "rpc error: code = Internal desc = out of order");
-    assert!(bench.devices.allocate(&pod("u2", &[("a", 2)])).await.unwrap(), "all are free");
-    bench.devices.free("u2");
+    assert!(give(&bench.manager, &pod("u2", &[("a", 2)])).await.unwrap(), "all are free");
+    bench.manager.keep(&BTreeSet::new());
     assert!(
-        bench.devices.allocate(&pod("u3", &[("init-a", 2), ("b", 1), ("c", 1)])).await.unwrap(),
+        give(&bench.manager, &pod("u3", &[("init-a", 2), ("b", 1), ("c", 1)])).await.unwrap(),
         "used one after the other"
     );
-    assert!(bench.devices.allocate(&pod("u4", &[])).await.is_ok());
+    assert!(give(&bench.manager, &pod("u4", &[])).await.is_ok());
 }
 
 #[tokio::test]
@@ -230,7 +256,7 @@ async fn plugins_may_prefer_devices_and_cannot_prefer_others() {
         let preferred: Vec<String> = preferred.iter().map(ToString::to_string).collect();
         let fake = Fake { options, preferred: preferred.clone(), ..two() };
         let (bench, _plugin) = Bench::with(&fake).await;
-        bench.devices.allocate(&pod("u1", &[("main", 1)])).await.unwrap();
+        give(&bench.manager, &pod("u1", &[("main", 1)])).await.unwrap();
         assert_eq!(*fake.asked.lock(), [expected], "{preferred:?}");
     }
 }
@@ -243,7 +269,7 @@ async fn what_plugins_say_later_counts_and_a_plugin_that_ends_has_nothing_to_giv
     bench.sees(Amount { capacity: 3, allocatable: 2 }).await;
     fake.end.cancel();
     bench.sees(Amount { capacity: 3, allocatable: 0 }).await;
-    assert!(bench.devices.allocate(&pod("u1", &[("main", 1)])).await.is_err());
+    assert!(give(&bench.manager, &pod("u1", &[("main", 1)])).await.is_err());
     let _again = bench.start(&two(), "again.sock");
     bench.devices.add_plugin(NAME, &bench.dir.path().join("again.sock")).await.unwrap();
     bench.sees(Amount { capacity: 2, allocatable: 2 }).await;

@@ -2,7 +2,7 @@
 //! needs to use them.
 //!
 //! [`pool`] is what is known, without I/O; [`manager`] asks plugins; [`registry`] is where they register; [`checkpoint`]
-//! is what the next kubelet knows. Not here: alignment with processors and memory. See
+//! is what the next kubelet knows. [`crate::topology`] has them given together with processors and memory. See
 //! <https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/>.
 
 mod checkpoint;
@@ -12,5 +12,5 @@ mod registry;
 
 pub use checkpoint::were_known;
 pub use manager::{AllocateError, DeviceCounts, Devices};
-pub use pool::{Amount, ContainerDevices, DeviceInputs};
+pub use pool::{Amount, ContainerDevices, DeviceAssignments, DeviceInputs};
 pub use registry::{DeviceHandler, serve};

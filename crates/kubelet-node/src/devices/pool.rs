@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use api_types::core_v1::constants::resource_health_status;
-use api_types::core_v1::{ResourceHealth, ResourceStatus};
+use api_types::core_v1::{Pod, ResourceHealth, ResourceStatus};
 use node_api::device_plugin::HEALTHY;
 use node_api::device_plugin::v1beta1::{ContainerAllocateResponse, Device, ListAndWatchResponse};
 use tokio::time::Instant;
+
+use crate::topology::{Hint, NodeSet, is_ending, places};
 
 /// How long the resource of a plugin that is gone is still shown.
 const GRACE: Duration = Duration::from_secs(5 * 60);
@@ -38,6 +40,40 @@ impl Resource {
         // Of a plugin that is gone no device is known to be well.
         let there = self.stopped.is_none();
         self.devices.iter().filter(move |(_, (well, _))| there && *well).map(|(id, _)| id)
+    }
+
+    fn nodes_of(&self, id: &str) -> &[i64] {
+        self.devices.get(id).map(|(_, nodes)| nodes.as_slice()).unwrap_or_default()
+    }
+
+    /// Whether a device is near to one of these nodes.
+    fn is_near(&self, id: &str, nodes: NodeSet) -> bool {
+        self.nodes_of(id).iter().any(|node| u32::try_from(*node).is_ok_and(|node| nodes.contains(node)))
+    }
+
+    /// Whether it is known of any device what it is near to.
+    fn has_topology(&self) -> bool {
+        self.devices.values().any(|(_, nodes)| !nodes.is_empty())
+    }
+
+    /// Of the free devices those near to `nodes`, if they are enough; otherwise all of them, and of the others rather
+    /// those that are somewhere than those that are nowhere.
+    fn by_nearness(
+        &self,
+        mut must: BTreeSet<String>,
+        free: BTreeSet<String>,
+        wanted: usize,
+        nodes: Option<NodeSet>,
+    ) -> (BTreeSet<String>, Vec<String>) {
+        let Some(nodes) = nodes else { return (must, free.into_iter().collect()) };
+        let (near, far): (Vec<String>, Vec<String>) = free.into_iter().partition(|id| self.is_near(id, nodes));
+        if must.len() + near.len() >= wanted {
+            return (must, near);
+        }
+        must.extend(near);
+        let (somewhere, nowhere): (Vec<String>, Vec<String>) =
+            far.into_iter().partition(|id| !self.nodes_of(id).is_empty());
+        (must, somewhere.into_iter().chain(nowhere).collect())
     }
 }
 
@@ -86,9 +122,13 @@ pub(super) enum Shortage {
 pub(super) enum Choice {
     /// It has what it wants.
     Had,
-    /// So many of these devices; those of the first set in any case.
-    Among { wanted: usize, must: BTreeSet<String>, free: BTreeSet<String> },
+    /// So many of these devices: those that it must have, and of the others rather the first.
+    Among { wanted: usize, must: BTreeSet<String>, free: Vec<String> },
 }
+
+/// Which devices one pod has.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DeviceAssignments(pub(super) BTreeMap<Slot, Assignment>);
 
 /// The devices of a node.
 #[derive(Debug, Default)]
@@ -146,9 +186,15 @@ impl Pool {
         self.resources.contains_key(resource) || self.assigned.keys().any(|slot| slot.resource == resource)
     }
 
-    /// From which devices a container is to be given some. `reusable` are those of its pod's init containers that have
-    /// ended by then.
-    pub(super) fn choose(&self, slot: &Slot, wanted: usize, reusable: &BTreeSet<String>) -> Result<Choice, Shortage> {
+    /// From which devices a container is to be given some, near to `nodes` if that can be. `reusable` are those of its
+    /// pod's init containers that have ended by then.
+    pub(super) fn choose(
+        &self,
+        slot: &Slot,
+        wanted: usize,
+        reusable: &BTreeSet<String>,
+        nodes: Option<NodeSet>,
+    ) -> Result<Choice, Shortage> {
         let name = slot.resource.clone();
         let had = self.assigned.get(slot);
         let resource = self.resources.get(&name);
@@ -172,15 +218,78 @@ impl Pool {
             let well = had.ids().all(|id| healthy.contains(id));
             return if well { Ok(Choice::Had) } else { Err(Shortage::NoLongerHealthy(name)) };
         }
-        let of_resource = self.assigned.iter().filter(|(other, _)| other.resource == name);
-        let used: BTreeSet<&String> = of_resource.flat_map(|(_, had)| had.ids()).collect();
         let must: BTreeSet<String> = reusable.intersection(&healthy).take(wanted).cloned().collect();
-        let free: BTreeSet<String> = healthy.into_iter().filter(|id| !used.contains(id)).collect();
+        let free = self.free(&name, resource);
         let available = must.len() + free.len();
         if available < wanted {
             return Err(Shortage::TooFew { resource: name, wanted: wanted - must.len(), available: free.len() });
         }
+        let (must, free) = resource.by_nearness(must, free, wanted, nodes);
         Ok(Choice::Among { wanted, must, free })
+    }
+
+    /// The healthy devices that nobody has.
+    fn free(&self, name: &str, resource: &Resource) -> BTreeSet<String> {
+        let of_resource = self.assigned.iter().filter(|(slot, _)| slot.resource == name);
+        let used: BTreeSet<&String> = of_resource.flat_map(|(_, had)| had.ids()).collect();
+        resource.healthy().filter(|id| !used.contains(id)).cloned().collect()
+    }
+
+    /// The devices of a resource that a pod's init containers had and nobody else of the pod has. What sidecars have is
+    /// not free for those after them.
+    pub(super) fn reusable(&self, pod: &Pod, resource: &str) -> BTreeSet<String> {
+        let (mut ended, mut kept) = (BTreeSet::new(), BTreeSet::new());
+        let own = self.assigned.iter().filter(|(slot, _)| slot.uid == pod.metadata.uid && slot.resource == resource);
+        for (slot, had) in own {
+            if is_ending(pod, &slot.container) { &mut ended } else { &mut kept }.extend(had.ids().cloned());
+        }
+        &ended - &kept
+    }
+
+    /// The devices of a resource that a container has, or all of a pod.
+    pub(super) fn had(&self, uid: &str, container: Option<&str>, resource: &str) -> BTreeSet<String> {
+        let own = self.assigned.iter().filter(|(slot, _)| {
+            slot.uid == uid && slot.resource == resource && container.is_none_or(|name| slot.container == name)
+        });
+        own.flat_map(|(_, had)| had.ids().cloned()).collect()
+    }
+
+    /// Where so many devices of a resource may be; none where they may be anywhere. `had` are those that are had already.
+    pub(super) fn places(
+        &self,
+        name: &str,
+        wanted: usize,
+        had: &BTreeSet<String>,
+        reusable: &BTreeSet<String>,
+        nodes: NodeSet,
+    ) -> Option<Vec<Hint>> {
+        let resource = self.resources.get(name).filter(|resource| resource.has_topology())?;
+        let (free, reused) = match had.len() {
+            0 => (self.free(name, resource), reusable.clone()),
+            own if own == wanted => (had.clone(), BTreeSet::new()),
+            _ => return Some(Vec::new()),
+        };
+        if free.union(&reused).count() < wanted {
+            return Some(Vec::new());
+        }
+        let near = |nodes: NodeSet, id: &String| resource.is_near(id, nodes);
+        let placed = |id: &&String| resource.is_near(id, nodes);
+        let (hints, _) = places(
+            nodes,
+            |nodes| resource.devices.keys().filter(|id| near(nodes, id)).count() >= wanted,
+            |nodes| {
+                let again = reused.iter().filter(placed).count();
+                let fits = reused.iter().filter(placed).all(|id| near(nodes, id));
+                fits && again + free.iter().filter(|id| near(nodes, id)).count() >= wanted
+            },
+        );
+        Some(hints)
+    }
+
+    /// Which devices one pod has.
+    pub(super) fn of_pod(&self, uid: &str) -> DeviceAssignments {
+        let own = self.assigned.iter().filter(|(slot, _)| slot.uid == uid);
+        DeviceAssignments(own.map(|(slot, had)| (slot.clone(), had.clone())).collect())
     }
 
     /// Gives a container devices.
@@ -350,24 +459,25 @@ mod tests {
         let now = Instant::now();
         let mut pool = Pool::default();
         let none = BTreeSet::new();
-        let refused = |pool: &Pool, slot: &Slot, wanted| pool.choose(slot, wanted, &none).unwrap_err().to_string();
+        let refused =
+            |pool: &Pool, slot: &Slot, wanted| pool.choose(slot, wanted, &none, None).unwrap_err().to_string();
         assert_eq!(refused(&pool, &slot("a"), 1), "cannot allocate unregistered device example.com/gpu");
         pool.list(NAME, list(&[("0", "Unhealthy")]));
         let text = "no healthy devices present; cannot allocate unhealthy devices example.com/gpu";
         assert_eq!(refused(&pool, &slot("a"), 1), text);
         pool.list(NAME, list(&[("0", "Healthy"), ("1", "Healthy"), ("2", "Unhealthy")]));
-        let choice = Choice::Among { wanted: 1, must: BTreeSet::new(), free: ids(&["0", "1"]) };
-        assert_eq!(pool.choose(&slot("a"), 1, &none), Ok(choice));
+        let choice = Choice::Among { wanted: 1, must: BTreeSet::new(), free: vec!["0".into(), "1".into()] };
+        assert_eq!(pool.choose(&slot("a"), 1, &none, None), Ok(choice));
         pool.assign(&slot("a"), &ids(&["0"]));
         let text = "requested number of devices unavailable for example.com/gpu. Requested: 2, Available: 1";
         assert_eq!(refused(&pool, &slot("b"), 2), text);
-        let shared = pool.choose(&slot("b"), 2, &ids(&["0"]));
+        let shared = pool.choose(&slot("b"), 2, &ids(&["0"]), None);
         assert_eq!(
             shared,
-            Ok(Choice::Among { wanted: 2, must: ids(&["0"]), free: ids(&["1"]) }),
+            Ok(Choice::Among { wanted: 2, must: ids(&["0"]), free: vec!["1".into()] }),
             "an init container's"
         );
-        assert_eq!(pool.choose(&slot("a"), 1, &none), Ok(Choice::Had), "asked again it has what it had");
+        assert_eq!(pool.choose(&slot("a"), 1, &none, None), Ok(Choice::Had), "asked again it has what it had");
         let text = "pod \"a\" container \"main\" changed request for resource \"example.com/gpu\" from 1 to 2";
         assert_eq!(refused(&pool, &slot("a"), 2), text);
         pool.list(NAME, list(&[("0", "Unhealthy"), ("1", "Healthy")]));
@@ -376,7 +486,63 @@ mod tests {
         assert_eq!(refused(&pool, &slot("a"), 1), text);
         assert!(pool.keep(&BTreeSet::new()) && !pool.keep(&BTreeSet::new()));
         pool.stop(NAME, now);
-        assert!(pool.choose(&slot("b"), 1, &none).is_err(), "the plugin is gone");
+        assert!(pool.choose(&slot("b"), 1, &none, None).is_err(), "the plugin is gone");
+    }
+
+    /// Devices near to these nodes; a negative one stands for nowhere.
+    fn placed(devices: &[(&str, i64)]) -> Pool {
+        use node_api::device_plugin::v1beta1::{NumaNode, TopologyInfo};
+        let device = |(id, node): &(&str, i64)| {
+            let topology = (*node >= 0).then(|| TopologyInfo { nodes: vec![NumaNode { id: *node }] });
+            Device { id: (*id).to_owned(), health: HEALTHY.to_owned(), topology }
+        };
+        let mut pool = Pool::default();
+        pool.list(NAME, ListAndWatchResponse { devices: devices.iter().map(device).collect() });
+        pool
+    }
+
+    #[test]
+    fn devices_near_to_the_nodes_come_first_and_those_nowhere_last() {
+        let pool = placed(&[("a", 0), ("b", -1), ("c", 1), ("d", 1), ("e", 0)]);
+        let node = |number: u32| Some([number].into_iter().collect::<NodeSet>());
+        let chosen = |wanted, nodes| match pool.choose(&slot("u"), wanted, &BTreeSet::new(), nodes) {
+            Ok(Choice::Among { must, free, .. }) => (must.into_iter().collect::<Vec<_>>().join(""), free.join("")),
+            other => panic!("{other:?}"),
+        };
+        let text = |must: &str, free: &str| (must.to_owned(), free.to_owned());
+        assert_eq!(chosen(2, None), text("", "abcde"));
+        assert_eq!(chosen(1, node(1)), text("", "cd"));
+        assert_eq!(chosen(3, node(1)), text("cd", "aeb"));
+        assert_eq!(chosen(1, node(7)), text("", "acdeb"));
+    }
+
+    #[test]
+    fn devices_say_where_they_could_be() {
+        let nodes: NodeSet = [0, 1].into_iter().collect();
+        let none = BTreeSet::new();
+        let places = |pool: &Pool, wanted, had: &BTreeSet<String>, reusable: &BTreeSet<String>| {
+            let hints = pool.places(NAME, wanted, had, reusable, nodes)?;
+            let mut hints: Vec<(Vec<u32>, bool)> =
+                hints.into_iter().map(|hint| (hint.nodes.unwrap().iter().collect(), hint.preferred)).collect();
+            hints.sort();
+            Some(hints)
+        };
+        let mut pool = placed(&[("a", 0), ("b", 0), ("c", 1), ("d", -1)]);
+        let both = (vec![0, 1], false);
+        assert_eq!(places(&pool, 1, &none, &none), Some(vec![(vec![0], true), both.clone(), (vec![1], true)]));
+        assert_eq!(places(&pool, 2, &none, &none), Some(vec![(vec![0], true), both.clone()]));
+        assert_eq!(places(&pool, 5, &none, &none), Some(vec![]));
+        assert_eq!(places(&pool, 1, &ids(&["c"]), &none), Some(vec![both.clone(), (vec![1], true)]), "as it has it");
+        assert_eq!(places(&pool, 2, &ids(&["c"]), &none), Some(vec![]), "it asks for something else now");
+        pool.assign(&slot("v"), &ids(&["a"]));
+        assert_eq!(places(&pool, 2, &none, &none), Some(vec![both.clone()]), "not as narrow as could be");
+        assert_eq!(
+            places(&pool, 2, &none, &ids(&["a"])),
+            Some(vec![(vec![0], true), both]),
+            "with an init container's"
+        );
+        assert_eq!(places(&placed(&[("a", -1)]), 1, &none, &none), None, "it may be anywhere");
+        assert_eq!(places(&Pool::default(), 1, &none, &none), None);
     }
 
     #[test]
@@ -387,8 +553,8 @@ mod tests {
         before.assign(&slot("a"), &ids(&["0"]));
         let mut after = Pool::default();
         after.restore(before.assigned.clone(), vec![NAME.into()], now);
-        assert_eq!(after.choose(&slot("a"), 1, &BTreeSet::new()), Ok(Choice::Had));
-        let refused = after.choose(&slot("b"), 1, &BTreeSet::new()).unwrap_err();
+        assert_eq!(after.choose(&slot("a"), 1, &BTreeSet::new(), None), Ok(Choice::Had));
+        let refused = after.choose(&slot("b"), 1, &BTreeSet::new(), None).unwrap_err();
         assert_eq!(refused, Shortage::Unregistered(NAME.into()), "nobody new is let in");
         assert_eq!(after.amounts(now)[NAME], Amount::default(), "the node has none until then");
     }

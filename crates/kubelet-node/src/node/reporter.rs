@@ -257,7 +257,7 @@ impl Reporter {
             volumes_in_use: health.and_then(|health| health.volumes_in_use()),
             health: Health {
                 pressures: self.state.pressures().into_iter().collect(),
-                errors: health.map(|health| health.ready_errors()).unwrap_or_default(),
+                errors: self.state.ready_errors(),
                 lacks_quota: false,
             },
         }

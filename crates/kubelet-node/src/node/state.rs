@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -15,9 +16,13 @@ use tokio::sync::Notify;
 
 use super::addresses;
 use crate::interfaces::NodeView;
+use crate::shutdown::ShutdownView;
 
 /// How long a look at the node in the API may take.
 const FRESH_LIMIT: Duration = Duration::from_secs(5);
+
+/// Why a node that goes down is not ready.
+const SHUTTING_DOWN: &str = "node is shutting down";
 
 /// A change of the node in the API that was missed is found after this.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
@@ -45,6 +50,7 @@ pub struct NodeState {
     /// What this process made of the machine; stands in until the API has the object.
     own: ArcSwapOption<Node>,
     pressures: Mutex<BTreeSet<String>>,
+    shutting_down: AtomicBool,
     health: OnceLock<Arc<dyn RuntimeHealth>>,
     /// Something changed that the status should show at once.
     changed: Notify,
@@ -65,6 +71,7 @@ impl NodeState {
             informer,
             own: ArcSwapOption::empty(),
             pressures: Mutex::default(),
+            shutting_down: AtomicBool::new(false),
             health: OnceLock::new(),
             changed: Notify::new(),
             api_changed,
@@ -78,6 +85,13 @@ impl NodeState {
 
     pub(super) fn health(&self) -> Option<&Arc<dyn RuntimeHealth>> {
         self.health.get()
+    }
+
+    /// Why the node is not ready.
+    pub(super) fn ready_errors(&self) -> Vec<String> {
+        let mut errors = self.health().map(|health| health.ready_errors()).unwrap_or_default();
+        errors.extend(self.shutting_down().then(|| SHUTTING_DOWN.to_owned()));
+        errors
     }
 
     /// What this process made of the machine.
@@ -109,6 +123,13 @@ impl NodeState {
     }
 }
 
+impl ShutdownView for NodeState {
+    fn set_shutting_down(&self, going: bool) {
+        self.shutting_down.store(going, Ordering::Relaxed);
+        self.changed.notify_one();
+    }
+}
+
 #[async_trait]
 impl NodeView for NodeState {
     fn node(&self) -> Option<Arc<Node>> {
@@ -134,7 +155,7 @@ impl NodeView for NodeState {
     }
 
     fn shutting_down(&self) -> bool {
-        false
+        self.shutting_down.load(Ordering::Relaxed)
     }
 
     fn status_changed(&self) {

@@ -7,6 +7,7 @@ use component_helpers::pod_requests;
 use node_api::cri::v1;
 use sys::cgroups::Version;
 
+use super::swap::SwapBehavior;
 use super::{cpu, oom};
 
 /// What of the node's configuration limits depend on.
@@ -19,6 +20,7 @@ pub struct ContainerLimits {
     pub version: Version,
     /// Whether swap is counted, so that it can be denied.
     pub swap_accounting: bool,
+    pub swap: SwapBehavior,
     /// `singleProcessOOMKill`.
     pub single_process_oom_kill: bool,
     /// The machine's huge page sizes in the kernel's words (`2MB`).
@@ -41,7 +43,7 @@ impl ContainerLimits {
             memory_limit_in_bytes: memory,
             oom_score_adj: oom::score_adj(pod, container, self.memory_capacity),
             hugepage_limits: self.huge_page_limits(pod, container),
-            unified: self.unified(),
+            unified: self.unified(pod, container),
             ..v1::LinuxContainerResources::default()
         };
         if self.cpu_quota {
@@ -56,14 +58,15 @@ impl ContainerLimits {
         resources
     }
 
-    fn unified(&self) -> std::collections::HashMap<String, String> {
+    fn unified(&self, pod: &Pod, container: &Container) -> std::collections::HashMap<String, String> {
         let mut unified = std::collections::HashMap::new();
         if self.version == Version::V2 {
             if !self.single_process_oom_kill {
                 unified.insert("memory.oom.group".to_owned(), "1".to_owned());
             }
             if self.swap_accounting {
-                unified.insert("memory.swap.max".to_owned(), "0".to_owned());
+                let bytes = self.swap.limit(pod, container, self.memory_capacity);
+                unified.insert("memory.swap.max".to_owned(), bytes.to_string());
             }
         }
         unified
@@ -117,6 +120,7 @@ mod tests {
             cpu_period_us: 100_000,
             version,
             swap_accounting: true,
+            swap: SwapBehavior::NoSwap,
             single_process_oom_kill: false,
             huge_pages: vec!["2MB".into()],
             memory_capacity: 1 << 30,
@@ -151,6 +155,13 @@ mod tests {
         let v1 = limits(Version::V1).of(&pod, &container(&[], &[("memory", "64Mi"), ("hugepages-2Mi", "4Mi")]));
         assert_eq!((v1.memory_swap_limit_in_bytes, v1.unified.len()), (67_108_864, 0));
         assert_eq!(v1.hugepage_limits[0].limit, 4 << 20);
+        let mut pod = Pod::default();
+        let half = container(&[("memory", "512Mi")], &[]);
+        pod.spec.containers = vec![half.clone()];
+        let swap =
+            |swap| ContainerLimits { swap, ..limits(Version::V2) }.of(&pod, &half).unified["memory.swap.max"].clone();
+        let limited = SwapBehavior::Limited { swap_bytes: 1 << 20 };
+        assert_eq!((swap(SwapBehavior::NoSwap), swap(limited)), ("0".to_owned(), "524288".to_owned()));
         let free = ContainerLimits { cpu_quota: false, ..limits(Version::V1) };
         assert_eq!(free.of(&pod, &container(&[], &[("cpu", "1")])).cpu_quota, 0);
     }

@@ -11,6 +11,7 @@ mod oom;
 mod pod;
 mod pod_cgroups;
 pub mod reserve;
+pub mod swap;
 mod systemd;
 pub mod thresholds;
 mod units;

@@ -10,7 +10,7 @@ const FIRST: i64 = 1000;
 /// Burstable containers stay strictly between the two.
 const LOWEST_BURSTABLE: i64 = 3;
 /// From here on a pod is critical.
-const CRITICAL_PRIORITY: i32 = 2_000_000_000;
+pub(super) const CRITICAL_PRIORITY: i32 = 2_000_000_000;
 
 /// The score adjustment of a container on a node with this much memory.
 pub(super) fn score_adj(pod: &Pod, container: &Container, memory_capacity: i64) -> i64 {

@@ -1,7 +1,7 @@
 //! The control groups of pods and their classes: made, limited and taken away.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use api_types::core_v1::Pod;
@@ -41,12 +41,17 @@ struct Known {
     request_milli: i64,
 }
 
+/// Which pods are meant, by uid.
+type ByUid = Box<dyn Fn(&str) -> bool + Send + Sync>;
+
 /// The groups of a node's pods.
 pub struct PodGroups {
     cgroups: Arc<dyn Cgroups>,
     keeper: Box<dyn Keeper>,
     settings: CgroupSettings,
     known: Mutex<BTreeMap<String, Known>>,
+    /// Pods whose processor time is not limited.
+    unlimited: OnceLock<ByUid>,
     /// What was set last on the group of burstable pods, to write only changes.
     burstable_shares: tokio::sync::Mutex<Option<u64>>,
 }
@@ -66,7 +71,7 @@ impl PodGroups {
 
     fn kept_by(keeper: Box<dyn Keeper>, cgroups: Arc<dyn Cgroups>, settings: CgroupSettings) -> Arc<Self> {
         let (known, burstable_shares) = (Mutex::default(), tokio::sync::Mutex::default());
-        Arc::new(Self { cgroups, keeper, settings, known, burstable_shares })
+        Arc::new(Self { cgroups, keeper, settings, known, unlimited: OnceLock::new(), burstable_shares })
     }
 
     /// Makes the groups above those of pods and limits all pods together.
@@ -93,6 +98,21 @@ impl PodGroups {
     /// The group of a pod, as the runtime is told it.
     pub fn parent(&self, pod: &Pod) -> String {
         if self.settings.per_class { self.group(pod).to_string() } else { self.settings.names.root().to_string() }
+    }
+
+    /// Pods with these uids may use all processor time that there is; only the first call counts.
+    pub fn lift_quota(&self, of: impl Fn(&str) -> bool + Send + Sync + 'static) {
+        let _ = self.unlimited.set(Box::new(of));
+    }
+
+    /// The limits of a pod's group.
+    fn limits_of(&self, pod: &Pod) -> Limits {
+        let lifted = self.unlimited.get().is_some_and(|of| of(&pod.metadata.uid));
+        let mut own = self.settings.limits.of(pod);
+        if lifted && own.cpu_quota_us.is_some() {
+            own.cpu_quota_us = Some(Limit::Unlimited);
+        }
+        own
     }
 
     pub fn limits(&self) -> &PodLimits {
@@ -158,7 +178,7 @@ impl PodCgroups for PodGroups {
         }
         let group = self.group(pod);
         let failed = |error: SideError| SideError(format!("failed to create container for {group} : {error}"));
-        let limits = self.feasible(self.settings.limits.of(pod));
+        let limits = self.feasible(self.limits_of(pod));
         self.put(&group, &limits).await.map_err(failed)?;
         let request_milli = pod_requests::amount(&pod_requests::requests(pod), "cpu").milli_value();
         let known = Known { class: qos::class_of(pod), request_milli };

@@ -79,6 +79,17 @@ impl Reservations {
         own
     }
 
+    /// What is kept of a capacity altogether, thresholds included.
+    pub fn kept(&self, capacity: &ResourceList) -> ResourceList {
+        let mut kept = self.reserved.clone();
+        for threshold in &self.hard {
+            let Some(name) = resource_of(threshold.signal) else { continue };
+            let full = capacity.get(name).map_or(0, Quantity::value);
+            kept.entry(name.to_owned()).or_default().add(&bytes(threshold.amount.of(full)));
+        }
+        kept
+    }
+
     /// What is left for pods of a capacity; more kept than there is leaves nothing.
     pub fn allocatable(&self, capacity: &ResourceList) -> ResourceList {
         let mut left = capacity.clone();
@@ -190,6 +201,9 @@ mod tests {
         assert_eq!(text, ["cpu=3", "ephemeral-storage=90Gi", "hugepages-2Mi=1Gi", "memory=6044Mi", "pods=110"]);
         assert_eq!(own.enforced(&capacity), (3000, 7 << 30));
         assert_eq!(own.pids, 100);
+        let kept = own.kept(&capacity);
+        let text: Vec<String> = kept.iter().map(|(name, amount)| format!("{name}={amount}")).collect();
+        assert_eq!(text, ["cpu=1", "ephemeral-storage=10Gi", "memory=1124Mi"]);
         assert!(own.check(&capacity).is_ok());
         let error = own.check(&list(&[("cpu", "500m")])).unwrap_err().to_string();
         assert!(error.contains("Resource \"cpu\" has a reservation of 1 but capacity of 500m."), "{error}");

@@ -11,7 +11,7 @@ use api_types::core_v1::Pod;
 use parking_lot::Mutex;
 
 use super::{Attempt, Handler, Operation, Refusal, Reservation};
-use crate::pod::status::Resize;
+use crate::pod::status::{Outlook, Resize};
 use crate::runtime::checkpoint::{Checkpoint, CheckpointError, Entries, Given};
 
 /// What pods have been given, by uid.
@@ -65,8 +65,8 @@ impl Allocations {
 
     /// Pods that wait for room.
     pub(crate) fn pending(&self) -> Vec<String> {
-        let entries = self.entries.lock();
-        entries.iter().filter(|(_, entry)| entry.state.pending.is_some()).map(|(uid, _)| uid.clone()).collect()
+        let waits = |entry: &Entry| entry.state.pending.as_ref().is_some_and(|why| why.outlook == Outlook::Deferred);
+        self.entries.lock().iter().filter(|(_, entry)| waits(entry)).map(|(uid, _)| uid.clone()).collect()
     }
 
     /// Whether the pod wants something else than it has. A pod that runs without having been admitted has what it wants.

@@ -9,7 +9,6 @@ mod allocations;
 mod app_armor;
 #[cfg(test)]
 mod contract_tests;
-mod devices;
 mod features;
 mod predicates;
 mod preemption;
@@ -19,12 +18,13 @@ mod reservation;
 mod sysctls;
 #[cfg(test)]
 mod tests;
+mod topology;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api_types::core_v1::{Node, Pod};
-use kubelet_node::devices::Devices;
+use kubelet_node::topology::TopologyManager;
 
 use crate::runtime::checkpoint::CheckpointError;
 
@@ -117,11 +117,11 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// Upstream's order. Managers of processors, memory and topology belong with devices.
-    pub(crate) fn new(allocations: &Arc<Allocations>, devices: Option<&Arc<Devices>>) -> Self {
+    /// Upstream's order.
+    pub(crate) fn new(allocations: &Arc<Allocations>, topology: Option<&Arc<TopologyManager>>) -> Self {
         let mut handlers: Vec<Box<dyn Handler>> =
             vec![Box::new(Check(pressure::check)), Box::new(Check(sysctls::check))];
-        handlers.extend(devices.map(|devices| Box::new(Arc::clone(devices)) as Box<dyn Handler>));
+        handlers.extend(topology.map(|topology| Box::new(Arc::clone(topology)) as Box<dyn Handler>));
         let rest: [Box<dyn Handler>; 5] = [
             Box::new(Check(predicates::check)),
             Box::new(Check(app_armor::check)),

@@ -30,6 +30,10 @@ pub(crate) enum Reason {
     AppArmor,
     PodFeatureUnsupported,
     NodeShutdown,
+    /// What it asks for would not be near enough together.
+    TopologyAffinityError,
+    /// It cannot have whole cores.
+    SmtAlignmentError,
     /// What is not the pod's doing: room could not be made, or what it is given not be written down.
     UnexpectedAdmissionError,
 }
@@ -51,6 +55,8 @@ impl fmt::Display for Reason {
             Self::AppArmor => "AppArmor",
             Self::PodFeatureUnsupported => "PodFeatureUnsupported",
             Self::NodeShutdown => "NodeShutdown",
+            Self::TopologyAffinityError => "TopologyAffinityError",
+            Self::SmtAlignmentError => "SMTAlignmentError",
             Self::UnexpectedAdmissionError => "UnexpectedAdmissionError",
         })
     }

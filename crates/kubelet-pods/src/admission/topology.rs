@@ -1,40 +1,75 @@
-//! Devices of plugins: a pod that asks for some is given them once all else is agreed to, as their plugins have to be asked.
+//! Devices, processors and memory: a pod that asks for some is given them once all else is agreed to, as plugins of devices
+//! have to be asked.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kubelet_node::devices::{AllocateError, Devices};
+use kubelet_node::topology::{AdmitError, TopologyManager};
 
 use super::{Attempt, Handler, Operation, Reason, Refusal, Reservation};
 use crate::runtime::checkpoint::CheckpointError;
 
-impl Handler for Arc<Devices> {
+impl Handler for Arc<TopologyManager> {
     fn admit(&self, attempt: &Attempt<'_>) -> Result<Reservation, Refusal> {
-        // What a pod has of devices does not change while it runs.
-        if attempt.operation != Operation::Add || !self.wants(attempt.pod) {
+        // What a pod has for itself does not change while it runs.
+        if attempt.operation != Operation::Add {
             return Ok(Reservation::nothing());
         }
         let (me, pod) = (Arc::clone(self), attempt.pod.clone());
         Ok(Reservation::asked_for(async move {
-            if !me.allocate(&pod).await? {
-                return Ok(Reservation::nothing());
-            }
-            Ok(Reservation::undone_by(move || me.free(&pod.metadata.uid)))
+            let Some(before) = me.allocate(&pod).await? else { return Ok(Reservation::nothing()) };
+            Ok(Reservation::undone_by(move || me.put_back(&pod.metadata.uid, before)))
         }))
     }
 
     fn restore(&self) -> Result<(), CheckpointError> {
-        Devices::restore(self);
-        Ok(())
+        Ok(TopologyManager::restore(self)?)
     }
 
     fn keep(&self, uids: &BTreeSet<String>) {
-        Devices::keep(self, uids);
+        TopologyManager::keep(self, uids);
     }
 }
 
-impl From<AllocateError> for Refusal {
-    fn from(error: AllocateError) -> Self {
-        Self::new(Reason::UnexpectedAdmissionError, format!("Allocate failed due to {error}, which is unexpected"))
+impl From<AdmitError> for Refusal {
+    fn from(error: AdmitError) -> Self {
+        let reason = match &error {
+            AdmitError::Affinity => Reason::TopologyAffinityError,
+            AdmitError::Cpus(error) if error.is_alignment() => Reason::SmtAlignmentError,
+            AdmitError::Cpus(_) | AdmitError::Devices(_) | AdmitError::Memory(_) | AdmitError::Save(_) => {
+                let text = format!("Allocate failed due to {error}, which is unexpected");
+                return Self::new(Reason::UnexpectedAdmissionError, text);
+            }
+        };
+        Self::new(reason, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kubelet_node::cpus::{CpuError, TooFew};
+
+    use super::*;
+
+    #[test]
+    fn refusals_have_upstreams_reasons() {
+        let few = CpuError::TooFew(TooFew { requested: 2, available: 1 });
+        let part = CpuError::PartOfCore { requested: 3, per_core: 2 };
+        let cases = [
+            (AdmitError::Affinity, "TopologyAffinityError: Resources cannot be allocated with Topology locality"),
+            (
+                AdmitError::Cpus(part),
+                "SMTAlignmentError: SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2",
+            ),
+            (
+                AdmitError::Cpus(few),
+                "UnexpectedAdmissionError: Allocate failed due to not enough cpus available to satisfy request: \
+                 requested=2, available=1, which is unexpected",
+            ),
+        ];
+        for (error, expected) in cases {
+            let refusal = Refusal::from(error);
+            assert_eq!(format!("{}: {}", refusal.reason, refusal.message), expected);
+        }
     }
 }

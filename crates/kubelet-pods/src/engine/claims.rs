@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_types::core_v1::{Container, Pod, ResourceStatus};
-use kubelet_node::devices::Devices;
 use kubelet_node::dra::DynamicResources;
+use kubelet_node::topology::TopologyManager;
 
 use super::Inner;
 
@@ -26,11 +26,11 @@ impl Inner {
                 }
             });
         }
-        if let Some(devices) = self.side.devices.clone().filter(|_| self.settings.resource_health) {
+        if let Some(topology) = self.side.topology.clone().filter(|_| self.settings.resource_health) {
             let me = Arc::clone(self);
             self.tasks.spawn_cancellable("devices-health", async move {
                 loop {
-                    me.wake_all(&devices.health_changed().await);
+                    me.wake_all(&topology.devices.health_changed().await);
                 }
             });
         }
@@ -55,8 +55,8 @@ impl Inner {
         if !self.settings.resource_health {
             return Vec::new();
         }
-        let of_plugins = |devices: &Arc<Devices>| devices.health(&pod.metadata.uid, &container.name);
-        let of_plugins = self.side.devices.as_ref().map(of_plugins).unwrap_or_default();
+        let of_plugins = |topology: &Arc<TopologyManager>| topology.devices.health(&pod.metadata.uid, &container.name);
+        let of_plugins = self.side.topology.as_ref().map(of_plugins).unwrap_or_default();
         let of_claims = self.side.claims.as_ref().map(|claims| claims.health(pod, container)).unwrap_or_default();
         of_plugins.into_iter().chain(of_claims).collect()
     }

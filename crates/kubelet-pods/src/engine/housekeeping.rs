@@ -48,6 +48,7 @@ impl Inner {
         let keep: BTreeSet<String> = in_runtime.chain(known).collect();
         self.side.volumes.clean_orphans(&keep).await;
         self.side.cgroups.clean_orphans(&keep).await;
+        self.side.setup.keep(&keep);
         self.delete_orphan_mirrors().await;
         self.start_missing();
         self.runtime.crashes.collect(self.clock.monotonic());

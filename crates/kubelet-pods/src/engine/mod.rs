@@ -13,6 +13,9 @@ mod claims_tests;
 mod conformance_tests;
 #[cfg(test)]
 mod containerd_test;
+mod cpu_sets;
+#[cfg(test)]
+mod cpu_sets_tests;
 #[cfg(test)]
 mod ending_tests;
 mod health;
@@ -25,6 +28,8 @@ mod reclaim;
 mod resize;
 #[cfg(test)]
 mod resize_tests;
+#[cfg(test)]
+mod restart_all_tests;
 mod state;
 mod sync_loop;
 #[cfg(any(test, feature = "fake"))]
@@ -205,7 +210,7 @@ impl PodEngine {
             dead: collect::containers::DeadContainers::default(),
             images: tokio::sync::Mutex::default(),
             workers: Arc::default(),
-            admission: Admission::new(&allocations, side.devices.as_ref()),
+            admission: Admission::new(&allocations, side.topology.as_ref()),
             allocations,
             mounting: KeyedBackOff::new(MOUNT_RETRY, MOUNT_RETRY_MAX, MOUNT_RETRY_MAX * 2),
             settings,
@@ -257,6 +262,10 @@ impl PodEngine {
         inner.tasks.spawn_cancellable("image-gc", async move { me.collect_images().await });
         let me = Arc::clone(inner);
         inner.tasks.spawn_cancellable("log-rotation", async move { me.rotate_logs().await });
+        if inner.side.topology.as_ref().is_some_and(|topology| topology.cpus.is_static()) {
+            let me = Arc::clone(inner);
+            inner.tasks.spawn_cancellable("cpu-sets", async move { me.keep_cpu_sets().await });
+        }
     }
 }
 

@@ -18,6 +18,8 @@ use crate::runtime::labels;
 use crate::runtime::record::{ContainerRecord, RecordState, RuntimePod};
 use crate::runtime::text::full_name;
 
+/// How often a pod is looked at of which nothing is to be left.
+const CLEAN_LOOK: Duration = Duration::from_millis(100);
 /// A pod that is put to its end by waits at least this long for it.
 const MIN_KILL_WAIT: Duration = Duration::from_secs(10);
 
@@ -174,6 +176,18 @@ impl PodEngine {
         self.inner.evict(uid, eviction).await
     }
 
+    /// Makes a pod fail without an event about it, and waits until nothing of it is left.
+    ///
+    /// # Errors
+    /// The pod is unknown, or took too long (it is being stopped all the same).
+    pub async fn end(&self, uid: &str, why: Eviction) -> Result<(), SideError> {
+        self.inner.stop(uid, why, false).await?;
+        while !self.inner.workers.is_finished(uid) {
+            tokio::time::sleep(CLEAN_LOOK).await;
+        }
+        Ok(())
+    }
+
     /// `/healthz` check `syncloop`.
     ///
     /// # Errors
@@ -215,10 +229,18 @@ impl Inner {
         };
         let (about, annotations) = (client::object_reference(&*pod), &eviction.annotations);
         self.side.events.annotated(about, annotations, Level::Warning, &eviction.reason, &eviction.message);
+        self.stop(uid, eviction, true).await
+    }
+
+    /// Makes a pod fail and waits until its containers are stopped.
+    async fn stop(&self, uid: &str, eviction: Eviction, evict: bool) -> Result<(), SideError> {
+        let Some(pod) = self.workers.pod(uid) else {
+            return Err(SideError::new(format!("pod {uid:?} is not running")));
+        };
         let Some(stopped) = self.workers.stopped(uid) else { return Ok(()) };
         let forced =
             Forced { reason: eviction.reason, message: eviction.message, disruption: eviction.condition_message };
-        self.workers.step(uid, Input::Kill { grace: eviction.grace, forced: Some(forced), evict: true });
+        self.workers.step(uid, Input::Kill { grace: eviction.grace, forced: Some(forced), evict });
         let grace = eviction.grace.or(pod.spec.termination_grace_period_seconds).unwrap_or(0);
         let wait = Duration::from_secs(u64::try_from(grace).unwrap_or(0)).mul_f64(1.5).max(MIN_KILL_WAIT);
         if tokio::time::timeout(wait, stopped).await.is_err() {

@@ -6,12 +6,14 @@
 use std::sync::Arc;
 
 use api_machinery::json;
-use api_types::core_v1::Pod;
+use api_types::core_v1::constants::pod_qos_class;
+use api_types::core_v1::{Container, Pod};
+use component_helpers::{pod_requests, qos};
 
 use super::Inner;
 use crate::admission::{Operation, Reason, Refusal};
 use crate::interfaces::Level;
-use crate::pod::status::Resize;
+use crate::pod::status::{Outlook, Pending, Resize};
 use crate::runtime::record::RuntimePod;
 use crate::runtime::resize::ResizeError;
 
@@ -20,6 +22,13 @@ impl Inner {
     pub(super) fn allocate(&self, pod: &Arc<Pod>) -> Arc<Pod> {
         if !self.allocations.differs(pod) {
             self.allocations.update(pod, |state| state.pending = None);
+            return self.allocations.given(pod);
+        }
+        if let Some((detail, message)) = self.infeasible(pod) {
+            if self.note_pending(pod, Outlook::Infeasible, message) {
+                self.metrics.infeasible_resizes.with(&[detail]).inc();
+                self.tell_resize(pod, Level::Warning, "ResizeInfeasible", "Pod resize Infeasible: ", Some(message));
+            }
             return self.allocations.given(pod);
         }
         match self.ask(pod, Operation::Resize) {
@@ -33,14 +42,66 @@ impl Inner {
                 tracing::error!(pod = %meta.name, namespace = %meta.namespace, error = message, "A pod is not resized");
             }
             Err(Refusal { message, .. }) => {
-                let news = self.allocations.state(&pod.metadata.uid).pending.as_ref() != Some(&message);
-                self.allocations.update(pod, |state| state.pending = Some(message.clone()));
-                if news {
+                if self.note_pending(pod, Outlook::Deferred, &message) {
                     self.tell_resize(pod, Level::Warning, "ResizeDeferred", "Pod resize Deferred: ", Some(&message));
                 }
             }
         }
         self.allocations.given(pod)
+    }
+
+    /// Notes why a pod does not get what it wants; tells whether that is news.
+    fn note_pending(&self, pod: &Pod, outlook: Outlook, message: &str) -> bool {
+        let pending = Some(Pending { outlook, message: message.to_owned() });
+        let news = self.allocations.state(&pod.metadata.uid).pending != pending;
+        self.allocations.update(pod, |state| state.pending = pending);
+        news
+    }
+
+    /// Whether a container that may swap is to have other memory without being started anew: its share of swap would have
+    /// to change with it.
+    fn swaps_and_changes(&self, pod: &Arc<Pod>) -> bool {
+        let given = self.allocations.given(pod);
+        let of = |container: &Container| {
+            let lists = [&container.resources.requests, &container.resources.limits];
+            lists.map(|list| pod_requests::amount(list, "memory"))
+        };
+        let restarts = |container: &Container| {
+            let mut policies = container.resize_policy.iter();
+            policies.any(|policy| policy.resource_name == "memory" && policy.restart_policy == "RestartContainer")
+        };
+        let both = pod.spec.containers.iter().chain(&pod.spec.init_containers);
+        both.zip(given.spec.containers.iter().chain(&given.spec.init_containers))
+            .any(|(wanted, has)| of(wanted) != of(has) && !restarts(wanted) && self.side.setup.may_swap(&given, has))
+    }
+
+    /// Why a pod can never have what it wants while it runs, for metrics and for users.
+    fn infeasible(&self, pod: &Arc<Pod>) -> Option<(&'static str, &'static str)> {
+        if self.swaps_and_changes(pod) {
+            return Some(("swap_limitation", "In-place resize of containers with swap is not supported."));
+        }
+        let topology = self.side.topology.as_ref()?;
+        if qos::class_of(pod) != pod_qos_class::GUARANTEED {
+            return None;
+        }
+        let given = self.allocations.given(pod);
+        let changes = |kind: &str| {
+            let of = |pod: &Pod| pod_requests::amount(&pod_requests::requests(pod), kind);
+            let each = |pod: &Pod| {
+                let containers = pod.spec.init_containers.iter().chain(&pod.spec.containers);
+                containers.map(|one| pod_requests::amount(&one.resources.requests, kind)).collect::<Vec<_>>()
+            };
+            of(pod) != of(&given) || each(pod) != each(&given)
+        };
+        if topology.cpus.is_static() && changes("cpu") {
+            let text = "Resize is infeasible for Guaranteed Pods alongside CPU Manager policy \"static\"";
+            return Some(("guaranteed_pod_cpu_manager_static_policy", text));
+        }
+        if topology.memory.is_static() && changes("memory") {
+            let text = "Resize is infeasible for Guaranteed Pods alongside Memory Manager policy \"Static\"";
+            return Some(("guaranteed_pod_memory_manager_static_policy", text));
+        }
+        None
     }
 
     /// There may be room now for those who wait for it.

@@ -29,7 +29,10 @@ pub struct TestNode {
     pub unmounted: Mutex<Vec<String>>,
     pub config_error: Mutex<Option<String>>,
     pub mount_error: Mutex<Option<String>>,
+    pub sandbox_error: Mutex<Option<String>>,
     pub unmount_error: Mutex<Option<String>>,
+    /// The processors that all containers run on.
+    pub cpu_set: Mutex<Option<String>>,
     /// The pods whose groups were removed.
     pub removed_groups: Mutex<Vec<String>>,
     /// The memory limits that pods' groups were given.
@@ -59,6 +62,9 @@ impl Volumes for TestNode {
 #[async_trait]
 impl ContainerSetup for TestNode {
     async fn sandbox(&self, pod: &Pod) -> Result<SandboxSetup, SideError> {
+        if let Some(text) = &*self.sandbox_error.lock() {
+            return Err(SideError::new(text.clone()));
+        }
         Ok(SandboxSetup { hostname: pod.metadata.name.clone(), ..SandboxSetup::default() })
     }
 
@@ -76,6 +82,10 @@ impl ContainerSetup for TestNode {
         let cdi_devices = claims.map(|claims| claims.cdi_devices(pod, container)).transpose();
         let cdi_devices = cdi_devices.map_err(|error| SideError::new(error.to_string()))?.unwrap_or_default();
         Ok(ContainerInputs { env, cdi_devices, ..ContainerInputs::default() })
+    }
+
+    fn cpu_set(&self, _uid: &str, _container: &str) -> Option<String> {
+        self.cpu_set.lock().clone()
     }
 
     fn resources(&self, _pod: &Pod, container: &Container) -> LinuxContainerResources {
@@ -146,7 +156,7 @@ impl Events for TestNode {
 impl TestNode {
     pub fn side(self: &Arc<Self>) -> NodeSide {
         NodeSide {
-            devices: None,
+            topology: None,
             claims: self.claims.lock().clone(),
             volumes: Arc::clone(self) as Arc<dyn Volumes>,
             setup: Arc::clone(self) as Arc<dyn ContainerSetup>,

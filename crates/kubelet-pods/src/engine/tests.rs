@@ -404,6 +404,7 @@ async fn sidecars_stop_last_and_hooks_run_before() {
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_given_is_refused() {
     let machine = Machine::start().await;
+    *machine.node.sandbox_error.lock() = Some("can't set `spec.hostUsers: false`".to_owned());
     machine.write("users", "{hostUsers: false, containers: [{name: main, image: 'docker.io/library/app:1'}]}");
     machine.wait("users", "known", |_| true).await;
     tokio::time::sleep(Duration::from_secs(5)).await;

@@ -152,7 +152,14 @@ impl Inner {
         self.probes.add(pod);
         let on_sandbox = |seen: &RuntimePod| drop(self.set_status(pod, &job.state, seen, false));
         let results = Arc::clone(self.probes.results());
-        let terms = Terms { results: &*results, keyring: &keyring, interrupt: &job.interrupt, on_sandbox: &on_sandbox };
+        let status = self.board.get(&pod.metadata.uid).unwrap_or_default();
+        let terms = Terms {
+            results: &*results,
+            keyring: &keyring,
+            interrupt: &job.interrupt,
+            restarts: &|container| status::restarts(&status, container),
+            on_sandbox: &on_sandbox,
+        };
         let result = self.runtime.sync(pod, seen, terms).await;
         if job.interrupt.is_cancelled() {
             return Ran::Again(Duration::ZERO);
@@ -160,6 +167,9 @@ impl Inner {
         if result.errors.is_empty() {
             if result.acted {
                 self.pleg.relist_handle().request(&pod.metadata.uid);
+            }
+            if result.again {
+                return Ran::Again(Duration::ZERO);
             }
             return Ran::Again(self.jittered(self.settings.sync_frequency));
         }

@@ -71,6 +71,9 @@ const CLAIM_BUCKETS: &[f64] = &[
 /// From a minute to four years, for lives of certificates.
 const LIFE_BUCKETS: &[f64] =
     &[60.0, 3600.0, 14_400.0, 86_400.0, 604_800.0, 2_592_000.0, 7_776_000.0, 15_552_000.0, 31_104_000.0, 124_416_000.0];
+/// In milliseconds, from a twentieth on.
+const ADMISSION_BUCKETS: &[f64] =
+    &[0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6, 819.2];
 
 const HTTP_LABELS: &[&str] = &["long_running", "method", "path", "server_type"];
 
@@ -144,6 +147,8 @@ families! {
                 .labels(&["config", "lifecycle", "static"]);
         ephemeral: Gauges = alpha("kubelet_managed_ephemeral_containers", "Ephemeral containers of the node's pods.");
         pending_resizes: Gauges = alpha("kubelet_pod_pending_resizes", "Resizes that wait.").labels(&["reason"]);
+        infeasible_resizes: Counters =
+            alpha("kubelet_pod_infeasible_resizes_total", "Resizes that can never be.").labels(&["reason_detail"]);
         resizes: Gauges = alpha("kubelet_pod_in_progress_resizes", "Resizes that are being put into effect.");
         pleg_last_seen: Gauges =
             alpha("kubelet_pleg_last_seen_seconds", "When the runtime was last listed in full, in seconds since 1970.");
@@ -248,6 +253,58 @@ families! {
             "Claims that pods of the node use, by driver; <any> for those of all drivers together, each counted once.",
         )
         .labels(&["driver_name"]);
+        topology_requests: Counters = alpha(
+            "kubelet_topology_manager_admission_requests_total",
+            "Pods whose devices, processors and memory were asked for.",
+        );
+        topology_errors: Counters = alpha(
+            "kubelet_topology_manager_admission_errors_total",
+            "Pods that could not have their devices, processors and memory.",
+        );
+        topology_duration: Histograms = alpha(
+            "kubelet_topology_manager_admission_duration_ms",
+            "How long giving a pod its devices, processors and memory takes.",
+        )
+        .buckets(ADMISSION_BUCKETS);
+        aligned: Counters = alpha(
+            "kubelet_container_aligned_compute_resources_count",
+            "Containers and pods whose resources are aligned.",
+        )
+        .labels(&["boundary", "scope"]);
+        not_aligned: Counters = alpha(
+            "kubelet_container_aligned_compute_resources_failure_count",
+            "Containers and pods whose resources could not be aligned.",
+        )
+        .labels(&["boundary", "scope"]);
+        cpu_pins: Counters = alpha(
+            "kubelet_cpu_manager_pinning_requests_total",
+            "Containers that were to have processors for themselves.",
+        );
+        cpu_pin_errors: Counters = alpha(
+            "kubelet_cpu_manager_pinning_errors_total",
+            "Containers that could not have processors for themselves.",
+        );
+        shared_cpus: Gauges = alpha(
+            "kubelet_cpu_manager_shared_pool_size_millicores",
+            "Thousandths of processors that all containers share.",
+        );
+        exclusive_cpus: Gauges = alpha(
+            "kubelet_cpu_manager_exclusive_cpu_allocation_count",
+            "Processors that containers have for themselves.",
+        );
+        node_cpus: Gauges = alpha(
+            "kubelet_cpu_manager_allocation_per_numa",
+            "Processors of each node of memory that containers have for themselves.",
+        )
+        .labels(&["numa_node"]);
+        memory_pins: Counters = alpha(
+            "kubelet_memory_manager_pinning_requests_total",
+            "Containers whose memory was to be bound to nodes.",
+        );
+        memory_pin_errors: Counters = alpha(
+            "kubelet_memory_manager_pinning_errors_total",
+            "Containers whose memory could not be bound to nodes.",
+        );
         pod_resources: Counters =
             pod_resources("kubelet_pod_resources_endpoint_requests_total", "Requests to the pod resources API.");
         pod_resources_list: Counters =
@@ -265,6 +322,14 @@ families! {
         pod_resources_allocatable_errors: Counters = pod_resources(
             "kubelet_pod_resources_endpoint_errors_get_allocatable",
             "Requests for what may be given away that failed.",
+        );
+        shutdown_started: Gauges = alpha(
+            "kubelet_graceful_shutdown_start_time_seconds",
+            "When the last shutdown of the node began, in seconds since 1970.",
+        );
+        shutdown_ended: Gauges = alpha(
+            "kubelet_graceful_shutdown_end_time_seconds",
+            "When all pods had ended for the last shutdown of the node, in seconds since 1970.",
         );
         worker_duration: Histograms = alpha("kubelet_pod_worker_duration_seconds", "How long one sync of a pod takes.")
             .labels(&["operation_type"]);

@@ -47,6 +47,9 @@ pub enum CheckpointError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// Who has processors or memory for itself is not known.
+    #[error(transparent)]
+    Resources(#[from] kubelet_node::cpus::StateError),
     /// Its content is not what was written.
     #[error("checkpoint {} is corrupted: {why}", path.display())]
     Corrupted {

@@ -35,6 +35,8 @@ pub struct Plan {
     /// The sandbox that is there, good or not.
     pub sandbox_id: Option<String>,
     pub kill: Vec<Kill>,
+    /// Instances that are removed in this order, running or not, so that all containers begin anew; by id.
+    pub remove: Vec<String>,
     pub start_ephemeral: Vec<String>,
     pub start_init: Vec<String>,
     pub start: Vec<String>,
@@ -44,7 +46,8 @@ impl Plan {
     /// Whether there is nothing to do.
     pub fn is_idle(&self) -> bool {
         let starts = self.start.len() + self.start_init.len() + self.start_ephemeral.len();
-        !self.kill_pod && !self.create_sandbox && self.kill.is_empty() && starts == 0
+        let stops = self.kill.len() + self.remove.len();
+        !self.kill_pod && !self.create_sandbox && stops == 0 && starts == 0
     }
 }
 
@@ -54,6 +57,10 @@ pub fn plan(pod: &Pod, seen: &RuntimePod, results: &dyn ProbeResults) -> Plan {
     let mut plan = Plan { kill_pod: create_sandbox, create_sandbox, attempt, sandbox_id, ..Plan::default() };
     if create_sandbox {
         plan_from_scratch(&mut plan, pod, seen);
+        return plan;
+    }
+    plan.remove = removals(pod, seen);
+    if !plan.remove.is_empty() {
         return plan;
     }
     let ephemeral = pod.spec.ephemeral_containers.iter().map(|container| &container.ephemeral_container_common.name);
@@ -71,6 +78,33 @@ pub fn plan(pod: &Pod, seen: &RuntimePod, results: &dyn ProbeResults) -> Plan {
         plan.start_init.clear();
     }
     plan
+}
+
+/// Whether all containers are being removed to begin anew.
+pub fn restarts_all(pod: &Pod, seen: &RuntimePod) -> bool {
+    pod.spec.containers.iter().chain(&pod.spec.init_containers).any(|container| asks_for_all(pod, container, seen))
+}
+
+/// Whether the last end of a container has all begin anew.
+fn asks_for_all(pod: &Pod, container: &Container, seen: &RuntimePod) -> bool {
+    let ended = seen.container(&container.name).filter(|record| record.state == RecordState::Exited);
+    ended.is_some_and(|record| restart::restarts_all(pod, container, record.exit_code))
+}
+
+/// The instances that are removed where all containers are to begin anew. Those whose end asks for it are the last: as long
+/// as one of them is there, so is the reason to go on, also after the kubelet itself has begun anew.
+fn removals(pod: &Pod, seen: &RuntimePod) -> Vec<String> {
+    if !restarts_all(pod, seen) {
+        return Vec::new();
+    }
+    let all = || pod.spec.containers.iter().chain(&pod.spec.init_containers);
+    let (askers, others): (Vec<&Container>, Vec<&Container>) =
+        all().partition(|container| asks_for_all(pod, container, seen));
+    // Older instances of those go before the newest one.
+    let older = askers.iter().flat_map(|container| seen.records(&container.name).skip(1));
+    let newest = askers.iter().filter_map(|container| seen.container(&container.name));
+    let records = others.iter().flat_map(|container| seen.records(&container.name)).chain(older).chain(newest);
+    records.map(|record| record.id.clone()).collect()
 }
 
 /// Whether a new sandbox is needed, its attempt, and the newest one there is.

@@ -101,6 +101,34 @@ fn sandboxes_are_made_and_remade() {
 }
 
 #[test]
+fn all_begin_anew_where_a_rule_says_so() {
+    use api_types::core_v1::{ContainerRestartRule, ContainerRestartRuleOnExitCodes};
+    let mut two = pod("Never", vec![container("i"), sidecar("s")], &["a", "b"]);
+    let exit_codes = Some(ContainerRestartRuleOnExitCodes { operator: "In".into(), values: vec![42] });
+    let rule = ContainerRestartRule { action: "RestartAllContainers".into(), exit_codes };
+    let first = &mut two.spec.containers[0];
+    (first.restart_policy, first.restart_policy_rules) = (Some("Never".into()), vec![rule]);
+    let hash = labels::definition_hash(first);
+    let of_first = |state, code| {
+        let mut record = record("a", state, code);
+        record.annotations.insert(labels::HASH.to_owned(), hash.clone());
+        record
+    };
+    let all = |code| {
+        let rest = [record("b", Running, 0), record("i", Exited, 0), record("s", Running, 0)];
+        seen([of_first(Exited, code)].into_iter().chain(rest).collect())
+    };
+    let removed = |pod: &Pod, seen: &RuntimePod| plan(pod, seen, &Said::default()).remove.join(" ");
+    assert_eq!(removed(&two, &all(42)), "b-id i-id s-id a-id", "who asks for it is the last");
+    assert_eq!((removed(&two, &all(1)), planned(&two, &all(1))), (String::new(), String::new()));
+    let last = seen(vec![of_first(Exited, 42)]);
+    assert_eq!(removed(&two, &last), "a-id", "it goes on where it was broken off");
+    assert_eq!(planned(&two, &seen(vec![])), "init i", "and begins anew");
+    two.metadata.deletion_timestamp = Some(api_machinery::time::Time::from_unix_seconds(1));
+    assert_eq!(removed(&two, &all(42)), "", "not while it is deleted");
+}
+
+#[test]
 fn regular_containers_follow_their_policy() {
     for (policy, state, code, expected) in [
         ("Always", Running, 0, ""),

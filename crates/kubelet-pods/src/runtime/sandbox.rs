@@ -40,7 +40,7 @@ pub fn config(
         annotations: meta.annotations.clone().into_iter().collect(),
         linux: Some(LinuxPodSandboxConfig {
             cgroup_parent: setup.cgroup_parent.clone(),
-            security_context: Some(security::of_sandbox(pod, defaults)),
+            security_context: Some(security::of_sandbox(pod, setup.users.as_ref(), defaults)),
             sysctls: sysctls.map(|sysctl| (sysctl.name.replace('/', "."), sysctl.value.clone())).collect(),
             overhead: setup.overhead.clone(),
             resources: setup.resources.clone(),

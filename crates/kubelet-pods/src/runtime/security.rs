@@ -43,7 +43,7 @@ pub struct Defaults<'a> {
 }
 
 /// Which namespaces the pod's containers share with whom.
-pub fn namespaces(pod: &Pod) -> NamespaceOption {
+pub fn namespaces(pod: &Pod, users: Option<&UserNamespace>) -> NamespaceOption {
     let spec = &pod.spec;
     let or_node = |host: bool| if host { NamespaceMode::Node } else { NamespaceMode::Pod };
     let pid = match (spec.host_pid, spec.share_process_namespace) {
@@ -56,15 +56,20 @@ pub fn namespaces(pod: &Pod) -> NamespaceOption {
         pid: pid.into(),
         ipc: or_node(spec.host_ipc).into(),
         target_id: String::new(),
-        userns_options: Some(UserNamespace { mode: NamespaceMode::Node.into(), ..Default::default() }),
+        userns_options: Some(users.cloned().unwrap_or_else(of_machine)),
     }
 }
 
-/// The sandbox's security context.
-pub fn of_sandbox(pod: &Pod, defaults: &Defaults<'_>) -> LinuxSandboxSecurityContext {
+/// The machine's namespace of users.
+fn of_machine() -> UserNamespace {
+    UserNamespace { mode: NamespaceMode::Node.into(), ..UserNamespace::default() }
+}
+
+/// The sandbox's security context; `users` is the pod's own namespace of users, if it has one.
+pub fn of_sandbox(pod: &Pod, users: Option<&UserNamespace>, defaults: &Defaults<'_>) -> LinuxSandboxSecurityContext {
     let privileged = super::super::pod::containers::members(pod).any(|member| is_privileged(&member.container));
     let mut out = LinuxSandboxSecurityContext {
-        namespace_options: Some(namespaces(pod)),
+        namespace_options: Some(namespaces(pod, users)),
         privileged,
         seccomp: Some(profile(ProfileType::RuntimeDefault, "")),
         ..Default::default()
@@ -105,6 +110,7 @@ pub fn of_container(
     pod: &Pod,
     container: &Container,
     image: &Ready,
+    users: Option<&UserNamespace>,
     defaults: &Defaults<'_>,
 ) -> Result<LinuxContainerSecurityContext, SecurityError> {
     let empty = SecurityContext::default();
@@ -128,7 +134,7 @@ pub fn of_container(
             ..Default::default()
         }),
         privileged: is_privileged(container),
-        namespace_options: Some(namespaces(pod)),
+        namespace_options: Some(namespaces(pod, users)),
         selinux_options: selinux_options.map(selinux),
         run_as_user: user.map(int),
         run_as_group: own.run_as_group.or_else(|| of_pod.and_then(|all| all.run_as_group)).map(int),
@@ -274,7 +280,7 @@ mod tests {
                 PodSecurityContext { run_as_user: user, run_as_non_root: Some(true), ..PodSecurityContext::default() };
             pod.spec.security_context = Some(context);
             let image = Ready { reference: String::new(), uid: image_uid, username: name.into() };
-            let outcome = of_container(&pod, &Container::default(), &image, &defaults());
+            let outcome = of_container(&pod, &Container::default(), &image, None, &defaults());
             match expected {
                 "" => assert!(outcome.is_ok()),
                 text => assert!(outcome.unwrap_err().to_string().contains(text), "{text}"),
@@ -303,12 +309,12 @@ mod tests {
             ..SecurityContext::default()
         };
         let container = Container { security_context: Some(own), ..Container::default() };
-        let out = of_container(&pod, &container, &Ready::default(), &defaults()).unwrap();
+        let out = of_container(&pod, &container, &Ready::default(), None, &defaults()).unwrap();
         assert_eq!(out.run_as_user, Some(int(2)));
         assert_eq!(out.supplemental_groups, [9, 3, 7]);
         assert!(out.no_new_privs && out.masked_paths.is_empty());
         assert_eq!(out.seccomp.unwrap().localhost_ref, "/root/seccomp/a.json");
-        let plain = of_container(&pod, &Container::default(), &Ready::default(), &defaults()).unwrap();
+        let plain = of_container(&pod, &Container::default(), &Ready::default(), None, &defaults()).unwrap();
         assert_eq!(plain.seccomp.unwrap().profile_type(), ProfileType::RuntimeDefault);
         assert!(plain.masked_paths.contains(&"/proc/kcore".to_owned()));
     }

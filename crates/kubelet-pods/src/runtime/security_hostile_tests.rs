@@ -34,7 +34,7 @@ fn an_image_does_not_become_root_by_a_number() {
         let image = Ready { reference: String::new(), uid, username: name.into() };
         // The same every time: nothing is remembered from one start to the next.
         for _ in 0..3 {
-            let outcome = of_container(&pod, &Container::default(), &image, &defaults());
+            let outcome = of_container(&pod, &Container::default(), &image, None, &defaults());
             assert_eq!(outcome.is_ok(), allowed, "{uid:?} {name}");
             assert_eq!(outcome.ok().and_then(|made| made.run_as_user), uid.filter(|_| allowed).map(int));
         }
@@ -48,9 +48,10 @@ fn a_profile_without_a_name_is_refused_and_none_leads_out() {
         pod(PodSecurityContext { seccomp_profile: Some(profile), ..PodSecurityContext::default() })
     };
     for name in [None, Some(""), Some("/etc/passwd"), Some("../x"), Some("a/../../x"), Some("..")] {
-        let made = of_container(&profile(name), &Container::default(), &Ready::default(), &defaults());
+        let made = of_container(&profile(name), &Container::default(), &Ready::default(), None, &defaults());
         assert!(made.is_err(), "{name:?}: {:?}", made.map(|made| made.seccomp));
     }
-    let good = of_container(&profile(Some("a/b.json")), &Container::default(), &Ready::default(), &defaults()).unwrap();
+    let good =
+        of_container(&profile(Some("a/b.json")), &Container::default(), &Ready::default(), None, &defaults()).unwrap();
     assert_eq!(good.seccomp.unwrap().localhost_ref, "/root/seccomp/a/b.json");
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use api_types::core_v1::{Container, ObjectReference, Pod};
 use node_api::cri::CriError;
-use node_api::cri::v1::{ContainerConfig, Mount, NamespaceMode};
+use node_api::cri::v1::{ContainerConfig, Mount, NamespaceMode, UserNamespace};
 
 use super::container_config::{ContainerConfigInputs, config, log_path};
 use super::failure::{Failure, WaitingReason};
@@ -63,7 +63,7 @@ impl PodRuntime {
             () = terms.interrupt.cancelled() => return Err(Failure::new(WaitingReason::ErrImagePull, "context canceled")),
             image = self.ensure_images(&wanted) => image?,
         };
-        let count = self.restart_count(pod, container, seen);
+        let count = self.restart_count(pod, container, seen, terms);
         let made = self.container_config(pod, member, &image, count, seen, sandbox).await.map_err(|error| {
             let message = error.to_string();
             self.failed(&about, &message);
@@ -141,18 +141,19 @@ impl PodRuntime {
         Err(Failure::new(WaitingReason::CrashLoopBackOff, message).after(left))
     }
 
-    /// One more than the last instance had; by its logs where the runtime lost all records.
-    fn restart_count(&self, pod: &Pod, container: &Container, seen: &RuntimePod) -> u32 {
+    /// One more than the last instance had; by its logs and its status where the runtime has no record any more.
+    fn restart_count(&self, pod: &Pod, container: &Container, seen: &RuntimePod, terms: Terms<'_>) -> u32 {
         if let Some(record) = seen.container(&container.name) {
             return u32::try_from(record.restart_count).map_or(0, |count| count.saturating_add(1));
         }
         let directory = super::sandbox::log_directory(&self.settings.pod_logs_dir, pod).join(&container.name);
-        let Ok(files) = std::fs::read_dir(directory) else { return 0 };
+        let told = u32::try_from((terms.restarts)(&container.name)).unwrap_or_default();
+        let Ok(files) = std::fs::read_dir(directory) else { return told };
         let counts = files.take(MAX_LOG_FILES).filter_map(|file| {
             let name = file.ok()?.file_name();
             name.to_str()?.split('.').next()?.parse::<u32>().ok()
         });
-        counts.max().map_or(0, |highest| highest.saturating_add(1))
+        counts.max().map_or(told, |highest| highest.saturating_add(1).max(told))
     }
 
     async fn container_config(
@@ -167,7 +168,10 @@ impl PodRuntime {
         let container = member.container.as_ref();
         let seccomp_root = self.settings.root_dir.join("seccomp");
         let defaults = self.security_defaults(pod, &seccomp_root);
-        let mut context = security::of_container(pod, container, image, &defaults)?;
+        // A container is in the namespace of users that its sandbox was described with.
+        let of_sandbox = sandbox.config.linux.as_ref().and_then(|linux| linux.security_context.as_ref());
+        let users = of_sandbox.and_then(|context| context.namespace_options.as_ref()?.userns_options.as_ref());
+        let mut context = security::of_container(pod, container, image, users, &defaults)?;
         if member.role == Role::Ephemeral && !member.target.is_empty() {
             self.target(member.target, seen, &mut context)?;
         }
@@ -181,7 +185,7 @@ impl PodRuntime {
             restart_count,
             image,
             inputs,
-            termination_log: self.termination_log(pod, container)?,
+            termination_log: self.termination_log(pod, container)?.map(|log| mapped(log, users)),
             resources: self.side.setup.resources(pod, container),
             security: context,
         }))
@@ -273,6 +277,12 @@ impl PodRuntime {
         }
         Err(Failure::new(WaitingReason::PostStartHookError, error.to_string()))
     }
+}
+
+/// A mount as it is seen from a namespace of users.
+fn mapped(mount: Mount, users: Option<&UserNamespace>) -> Mount {
+    let Some(users) = users else { return mount };
+    Mount { uid_mappings: users.uids.clone(), gid_mappings: users.gids.clone(), ..mount }
 }
 
 /// Whose crashes count together; a new image or other resources begin anew.

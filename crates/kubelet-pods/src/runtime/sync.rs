@@ -25,6 +25,8 @@ use crate::pod::containers::{Member, Role, member};
 pub struct PodSyncResult {
     /// Whether anything was done.
     pub acted: bool,
+    /// Whether what comes next must not wait: containers were removed to begin anew.
+    pub again: bool,
     /// What could not be done.
     pub errors: Vec<SyncError>,
 }
@@ -43,6 +45,8 @@ pub struct Terms<'a> {
     pub keyring: &'a Keyring,
     /// Cancelled when the pod is to end: nobody waits for its images and hooks any more, which may take for ever.
     pub interrupt: &'a CancellationToken,
+    /// How often a container was started anew as the pod's status has it, where the runtime knows nothing of it.
+    pub restarts: &'a (dyn Fn(&str) -> i32 + Sync),
     /// Told once a new sandbox is up.
     pub on_sandbox: &'a (dyn Fn(&RuntimePod) + Sync),
 }
@@ -63,7 +67,7 @@ impl PodRuntime {
             Ok(errors) => errors,
             Err(error) => vec![error],
         };
-        PodSyncResult { acted, errors }
+        PodSyncResult { acted, again: !actions.remove.is_empty(), errors }
     }
 
     /// What fails ends it, but for containers that do without each other: their failures are given back together.
@@ -76,6 +80,10 @@ impl PodRuntime {
     ) -> Result<Vec<SyncError>, SyncError> {
         self.stop_first(pod, seen, actions).await?;
         if actions.kill_pod && !actions.create_sandbox {
+            return Ok(Vec::new());
+        }
+        if !actions.remove.is_empty() {
+            self.remove_all(pod, seen, actions).await?;
             return Ok(Vec::new());
         }
         self.prune_init(pod, seen, actions).await;
@@ -105,6 +113,19 @@ impl PodRuntime {
             let Some(record) = seen.containers.iter().find(|record| record.id == kill.id) else { continue };
             let grace = kill.probe.map_or(Grace::OfPod, Grace::OfProbe);
             self.kill_container(pod, record, &kill.message, grace).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes instances one after the other, so that all containers begin anew. Their logs stay.
+    async fn remove_all(&self, pod: &Arc<Pod>, seen: &RuntimePod, actions: &Plan) -> Result<(), SyncError> {
+        for id in &actions.remove {
+            let Some(record) = seen.containers.iter().find(|record| record.id == *id) else { continue };
+            if record.is_running() {
+                self.kill_container(pod, record, "killing", Grace::Seconds(0)).await?;
+            }
+            let removed = self.runtime.remove_container(id).await;
+            removed.map_err(|source| SyncError::Remove { name: record.name.clone(), source })?;
         }
         Ok(())
     }
@@ -153,9 +174,6 @@ impl PodRuntime {
                 () = terms.interrupt.cancelled() => return Ok(None),
                 prepared = self.prepare_claims(pod) => prepared?,
             }
-        }
-        if pod.spec.host_users == Some(false) {
-            return Err(failed(SandboxError::UserNamespaces));
         }
         let setup = self.side.setup.sandbox(pod).await.map_err(|error| failed(error.into()))?;
         let logs = sandbox::log_directory(&self.settings.pod_logs_dir, pod);

@@ -27,6 +27,9 @@ pub enum SyncError {
     /// The pod has claims, and nobody here knows of any.
     #[error("this kubelet has no dynamic resource allocation")]
     NoClaims,
+    /// An instance that was in the way of a new beginning is still there.
+    #[error("failed to remove container {name:?}: {source}")]
+    Remove { name: String, source: CriError },
     /// A container did not start.
     #[error("failed to start container {name:?}: {}: {}", .failure.reason, .failure.message)]
     Container {
@@ -42,7 +45,12 @@ impl SyncError {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Container { failure, .. } => failure.retry_after,
-            Self::Kill(_) | Self::Sandbox(_) | Self::SandboxStatus(_) | Self::Claims(_) | Self::NoClaims => None,
+            Self::Kill(_)
+            | Self::Sandbox(_)
+            | Self::SandboxStatus(_)
+            | Self::Claims(_)
+            | Self::NoClaims
+            | Self::Remove { .. } => None,
         }
     }
 }
@@ -50,9 +58,6 @@ impl SyncError {
 /// Why a pod has no sandbox.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// The pod wants what the runtime does not have.
-    #[error("can't set `spec.hostUsers: false`, runtime does not support user namespaces")]
-    UserNamespaces,
     /// The node cannot say what the sandbox is made with.
     #[error(transparent)]
     Node(#[from] SideError),

@@ -25,36 +25,25 @@ const OBEYED: &str = "
     containerLogMaxSize containerLogMaxFiles containerLogMonitorInterval configMapAndSecretChangeDetectionStrategy
     systemReserved kubeReserved enforceNodeAllocatable allowedUnsafeSysctls providerID logging enableSystemLogHandler
     crashLoopBackOff enableProfilingHandler enableDebugFlagsHandler seccompDefault registerWithTaints registerNode
-    containerRuntimeEndpoint imageServiceEndpoint failCgroupV1 singleProcessOOMKill
+    containerRuntimeEndpoint imageServiceEndpoint failCgroupV1 singleProcessOOMKill cpuManagerReconcilePeriod
+    cpuManagerPolicy cpuManagerPolicyOptions memoryManagerPolicy topologyManagerPolicy topologyManagerScope
+    topologyManagerPolicyOptions reservedMemory reservedSystemCPUs shutdownGracePeriod shutdownGracePeriodCriticalPods
+    shutdownGracePeriodByPodPriority memorySwap userNamespaces
 ";
 /// What upstream's kubelet does nothing with either: its values are checked, and that is all.
 const MOOT: &str = "hairpinMode iptablesMasqueradeBit iptablesDropBit";
 /// What is refused unless it asks for what there is, with a value that is refused.
 const REFUSED: &[(&str, &str)] = &[
-    ("cpuManagerReconcilePeriod", "5s"),
     ("memoryThrottlingFactor", "0.5"),
-    ("cpuManagerPolicy", "static"),
-    ("cpuManagerPolicyOptions", "{full-pcpus-only: 'true'}"),
-    ("memoryManagerPolicy", "Static"),
-    ("topologyManagerPolicy", "best-effort"),
-    ("topologyManagerScope", "pod"),
-    ("topologyManagerPolicyOptions", "{prefer-closest-numa-nodes: 'true'}"),
     ("qosReserved", "{memory: 50%}"),
-    ("reservedMemory", "[{numaNode: 0, limits: {memory: 1Gi}}]"),
-    ("reservedSystemCPUs", "0-1"),
     ("systemCgroups", "/system"),
     ("systemReservedCgroup", "/system"),
     ("kubeReservedCgroup", "/kube"),
     ("kernelMemcgNotification", "true"),
     ("enableContentionProfiling", "true"),
     ("enableSystemLogQuery", "true"),
-    ("shutdownGracePeriod", "30s"),
-    ("shutdownGracePeriodCriticalPods", "10s"),
-    ("shutdownGracePeriodByPodPriority", "[{priority: 1, shutdownGracePeriodSeconds: 10}]"),
-    ("memorySwap.swapBehavior", "LimitedSwap"),
     ("memoryReservationPolicy", "TieredReservation"),
     ("tracing", "{samplingRatePerMillion: 1}"),
-    ("userNamespaces", "{idsPerPod: 65536}"),
     ("podCIDR", "10.0.0.0/24"),
     ("preloadedImagesVerificationAllowlist", "[example.com/*]"),
     ("imagePullCredentialsVerificationPolicy", "AlwaysVerify"),
@@ -137,16 +126,17 @@ fn what_is_refused_is_named() {
         let error = refusal(path, value).expect_err(path);
         assert!(error.contains(&format!("{path} is not supported by this kubelet")), "{path}: {error}");
     }
-    for (path, value) in [("contentType", "application/cbor"), ("hairpinMode", "sideways")] {
+    let wrong =
+        [("contentType", "application/cbor"), ("hairpinMode", "sideways"), ("memorySwap.swapBehavior", "AllSwap")];
+    for (path, value) in wrong {
         let error = refusal(path, value).expect_err(path);
         assert!(error.contains(path), "{path}: {error}");
     }
     for (path, value) in [
         ("contentType", "application/json"),
         ("hairpinMode", "none"),
-        ("cpuManagerReconcilePeriod", "0s"),
         ("memoryThrottlingFactor", "0.9"),
-        ("memorySwap.swapBehavior", "NoSwap"),
+        ("memorySwap.swapBehavior", "LimitedSwap"),
         ("streamingConnectionIdleTimeout", "0s"),
     ] {
         refusal(path, value).unwrap();

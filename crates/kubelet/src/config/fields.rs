@@ -117,8 +117,8 @@ pub(super) enum FlagError {
     TaintEffect(String),
     #[error("malformed pair, expect string:string")]
     Header,
-    #[error("--{0} is not supported by this kubelet")]
-    Unsupported(&'static str),
+    #[error("the format is incorrect, it should be <numa-node-id>:<memory-type>=<memory-size>: {0}")]
+    ReservedMemory(String),
 }
 
 /// Writes the flags that the user gave into the document.
@@ -129,7 +129,7 @@ pub(super) fn apply(options: &Options, document: &mut Map<String, Value>) -> Res
         let value = match *flag {
             "register-with-taints" => taints(options.strings(flag))?,
             "manifest-url-header" => headers(options.strings(flag))?,
-            "reserved-memory" => return Err(FlagError::Unsupported(flag)),
+            "reserved-memory" => reserved_memory(options.strings(flag))?,
             _ => json_of(value),
         };
         put(document, path, value);
@@ -181,6 +181,23 @@ fn taints(texts: &[String]) -> Result<Value, FlagError> {
         Ok(json!({"key": key, "value": value, "effect": effect}))
     };
     texts.iter().map(parse).collect::<Result<Vec<_>, _>>().map(Value::Array)
+}
+
+/// `node:kind=amount,kind=amount`, several of them with semicolons between.
+fn reserved_memory(texts: &[String]) -> Result<Value, FlagError> {
+    let parse = |text: &str| {
+        let wrong = || FlagError::ReservedMemory(text.to_owned());
+        let (node, limits) = text.split_once(':').ok_or_else(wrong)?;
+        let node = node.trim().parse::<u32>().map_err(|_| wrong())?;
+        let pair = |text: &str| {
+            let (kind, amount) = text.split_once('=').ok_or_else(wrong)?;
+            Ok((kind.trim().to_owned(), json!(amount.trim())))
+        };
+        let limits = limits.split(',').map(pair).collect::<Result<Map<_, _>, FlagError>>()?;
+        Ok(json!({"numaNode": node, "limits": limits}))
+    };
+    let all = texts.iter().flat_map(|text| text.split(';')).map(str::trim).filter(|text| !text.is_empty());
+    all.map(parse).collect::<Result<Vec<_>, _>>().map(Value::Array)
 }
 
 /// `name:value`, comma separated; a name may be there several times.

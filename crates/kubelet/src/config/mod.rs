@@ -16,13 +16,18 @@ use component_base::flags::{self as base_flags, Options};
 
 pub(crate) use load::load;
 pub(crate) use settings::{Plan, plan};
-pub(crate) use validate::content_type;
+pub(crate) use validate::{LIMITED_SWAP, content_type};
 
 /// The gates that change something here.
 pub(crate) mod gates {
     use component_base::{Feature, Known};
 
+    pub(crate) const CPU_POLICY_ALPHA_OPTIONS: Feature = Feature::named("CPUManagerPolicyAlphaOptions");
+    pub(crate) const CPU_POLICY_BETA_OPTIONS: Feature = Feature::named("CPUManagerPolicyBetaOptions");
+    pub(crate) const DISABLE_CPU_QUOTA: Feature = Feature::named("DisableCPUQuotaWithExclusiveCPUs");
     pub(crate) const EXTEND_WEBSOCKETS: Feature = Feature::named("ExtendWebSocketsToKubelet");
+    pub(crate) const GRACEFUL_SHUTDOWN: Feature = Feature::named("GracefulNodeShutdown");
+    pub(crate) const GRACEFUL_SHUTDOWN_BY_PRIORITY: Feature = Feature::named("GracefulNodeShutdownBasedOnPodPriority");
     pub(crate) const RESIZE_INIT_CONTAINERS: Feature = Feature::named("InPlacePodVerticalScalingInitContainers");
     pub(crate) const DECLARED_FEATURES: Feature = Feature::named("NodeDeclaredFeatures");
     pub(crate) const EXTENDED_RESOURCE: Feature = Feature::named("DRAExtendedResource");
@@ -30,12 +35,18 @@ pub(crate) mod gates {
     pub(crate) const RESOURCE_HEALTH: Feature = Feature::named("ResourceHealthStatus");
     pub(crate) const RESOURCE_HEALTH_MESSAGE: Feature = Feature::named("ResourceHealthStatusMessage");
     pub(crate) const PREVENT_STATIC_POD_REFERENCES: Feature = Feature::named("PreventStaticPodAPIReferences");
+    pub(crate) const RESTART_ALL_CONTAINERS: Feature = Feature::named("RestartAllContainersOnContainerExits");
     pub(crate) const ROTATE_SERVER_CERTIFICATE: Feature = Feature::named("RotateKubeletServerCertificate");
 
     /// All of them.
     pub(crate) const KNOWN: Known = Known::switching(&[
         &[
+            CPU_POLICY_ALPHA_OPTIONS,
+            CPU_POLICY_BETA_OPTIONS,
+            DISABLE_CPU_QUOTA,
             EXTEND_WEBSOCKETS,
+            GRACEFUL_SHUTDOWN,
+            GRACEFUL_SHUTDOWN_BY_PRIORITY,
             RESIZE_INIT_CONTAINERS,
             DECLARED_FEATURES,
             EXTENDED_RESOURCE,
@@ -43,6 +54,7 @@ pub(crate) mod gates {
             RESOURCE_HEALTH,
             RESOURCE_HEALTH_MESSAGE,
             PREVENT_STATIC_POD_REFERENCES,
+            RESTART_ALL_CONTAINERS,
             ROTATE_SERVER_CERTIFICATE,
         ],
         component_base::zpages::GATES,

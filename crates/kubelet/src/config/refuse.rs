@@ -1,6 +1,5 @@
 //! Settings that an upstream kubelet has and this one does not: using one is an error, never silence.
 
-use api_machinery::time::GoDuration;
 use api_types::kubelet_config_v1beta1::KubeletConfiguration;
 use component_base::flags::{Errors, Invalid, Options};
 
@@ -48,33 +47,18 @@ pub(super) fn check(options: &Options, config: &KubeletConfiguration) -> Result<
 /// Fields of features that are not there, and whether they ask for anything but the feature's absence.
 pub(super) fn missing(config: &KubeletConfiguration) -> Vec<(&'static str, bool)> {
     let set = |text: &str, default: &str| !text.is_empty() && text != default;
-    let usual = |value: GoDuration, seconds: i64| value.is_zero() || value.nanos() == seconds * 1_000_000_000;
     let factor = config.memory_throttling_factor.unwrap_or(MEMORY_THROTTLING_FACTOR);
     vec![
-        ("cpuManagerReconcilePeriod", !usual(config.cpu_manager_reconcile_period, 10)),
         ("memoryThrottlingFactor", (factor - MEMORY_THROTTLING_FACTOR).abs() > f64::EPSILON),
-        ("cpuManagerPolicy", set(&config.cpu_manager_policy, "none")),
-        ("cpuManagerPolicyOptions", !config.cpu_manager_policy_options.is_empty()),
-        ("memoryManagerPolicy", set(&config.memory_manager_policy, "None")),
-        ("topologyManagerPolicy", set(&config.topology_manager_policy, "none")),
-        ("topologyManagerScope", set(&config.topology_manager_scope, "container")),
-        ("topologyManagerPolicyOptions", !config.topology_manager_policy_options.is_empty()),
         ("qosReserved", !config.qos_reserved.is_empty()),
-        ("reservedMemory", !config.reserved_memory.is_empty()),
-        ("reservedSystemCPUs", !config.reserved_system_cpus.is_empty()),
         ("systemCgroups", !config.system_cgroups.is_empty()),
         ("systemReservedCgroup", !config.system_reserved_cgroup.is_empty()),
         ("kubeReservedCgroup", !config.kube_reserved_cgroup.is_empty()),
         ("kernelMemcgNotification", config.kernel_memcg_notification),
         ("enableContentionProfiling", config.enable_contention_profiling),
         ("enableSystemLogQuery", config.enable_system_log_query == Some(true)),
-        ("shutdownGracePeriod", !config.shutdown_grace_period.is_zero()),
-        ("shutdownGracePeriodCriticalPods", !config.shutdown_grace_period_critical_pods.is_zero()),
-        ("shutdownGracePeriodByPodPriority", !config.shutdown_grace_period_by_pod_priority.is_empty()),
-        ("memorySwap.swapBehavior", set(&config.memory_swap.swap_behavior, "NoSwap")),
         ("memoryReservationPolicy", set(&config.memory_reservation_policy, "None")),
         ("tracing", config.tracing.is_some()),
-        ("userNamespaces", config.user_namespaces.is_some()),
         ("podCIDR", !config.pod_cidr.is_empty()),
         ("preloadedImagesVerificationAllowlist", !config.preloaded_images_verification_allowlist.is_empty()),
         (

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use api_machinery::quantity::{Quantity, QuantityError};
+use api_machinery::quantity::{Format, Quantity, QuantityError};
 use api_machinery::time::GoDuration;
 use api_types::kubelet_config_v1beta1::KubeletConfiguration;
 use component_base::flags::{Errors, Invalid, Options};
@@ -17,6 +17,7 @@ use crate::eviction::EvictionSettings;
 use crate::interfaces::PodSettings;
 use crate::node::NodeSettings;
 use crate::objects::Strategy;
+use crate::resource_managers;
 use crate::resources::reserve::{self, ReserveError};
 use crate::resources::thresholds::{self, Maps, Threshold, ThresholdError};
 use crate::resources::{CgroupNames, CgroupSettings, Driver};
@@ -161,6 +162,7 @@ fn pod_settings(
         log_max_bytes,
         log_max_files: usize::try_from(config.container_log_max_files.unwrap_or_default()).unwrap_or_default(),
         log_monitor_interval: config.container_log_monitor_interval.unwrap_or_default().to_std(),
+        cpu_sets_period: config.cpu_manager_reconcile_period.to_std(),
         seccomp_default: config.seccomp_default == Some(true),
         max_pods: usize::try_from(config.max_pods).unwrap_or_default(),
         allowed_unsafe_sysctls: config.allowed_unsafe_sysctls.clone(),
@@ -209,7 +211,13 @@ fn reservations_of(
     thresholds: &[Threshold],
 ) -> Result<reserve::Reservations, ReserveError> {
     let hard = thresholds.iter().filter(|threshold| threshold.grace.is_zero()).cloned().collect();
-    let (kube, system) = (reserve::parse(&config.kube_reserved)?, reserve::parse(&config.system_reserved)?);
+    let (mut kube, mut system) = (reserve::parse(&config.kube_reserved)?, reserve::parse(&config.system_reserved)?);
+    // Which ones says also how many; what else is said about that does not count.
+    if let Ok(Some(cpus)) = resource_managers::reserved_cpus(&config.reserved_system_cpus) {
+        let count = i64::try_from(cpus.len()).unwrap_or(i64::MAX);
+        kube.remove("cpu");
+        system.insert("cpu".to_owned(), Quantity::from_value(count, Format::DecimalSi));
+    }
     Ok(reserve::Reservations::new(kube, system, hard))
 }
 
@@ -245,7 +253,7 @@ fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), SettingError> {
 
 /// Features that pods may need of a node, in the order of their names. Each stands for a gate that is on, and for what
 /// is implemented here.
-const DECLARED: [Feature; 2] = [gates::EXTEND_WEBSOCKETS, gates::RESIZE_INIT_CONTAINERS];
+const DECLARED: [Feature; 3] = [gates::EXTEND_WEBSOCKETS, gates::RESIZE_INIT_CONTAINERS, gates::RESTART_ALL_CONTAINERS];
 
 impl Plan {
     /// What follows from gates.

@@ -79,6 +79,10 @@ fn files_drop_ins_and_flags_in_order() {
     assert_eq!((config.max_pods, config.port, config.cluster_dns.len()), (30, 3000, 0));
     assert_eq!(config.static_pod_path, dir.path().join("manifests").display().to_string());
     assert_eq!(config.register_with_taints[0].effect, "NoSchedule");
+    let kept = loaded("--reserved-memory=0:memory=1Gi,hugepages-2Mi=4Mi;1:memory=2Gi").unwrap().reserved_memory;
+    let amount = |index: usize, kind: &str| kept[index].limits[kind].to_string();
+    assert_eq!((kept.len(), kept[1].numa_node, amount(0, "hugepages-2Mi")), (2, 1, "4Mi".to_owned()));
+    assert!(loaded("--reserved-memory=0=1Gi").unwrap_err().contains("the format is incorrect"));
     assert_eq!(config.authentication.anonymous.enabled, Some(false), "a file brings its own defaults");
     assert_eq!(config.read_only_port, 0);
 }
@@ -91,10 +95,18 @@ fn mistakes_and_missing_features_are_errors() {
         ("nope: 1\n", "unknown field \"nope\""),
         ("port: 70000\n", "invalid configuration: port (--port) 70000 must be between 1 and 65535, inclusive"),
         ("authorization: {mode: RBAC}\n", "unknown authorization mode RBAC"),
-        ("cpuManagerPolicy: static\n", "cpuManagerPolicy is not supported by this kubelet"),
+        ("reservedSystemCPUs: 0-\n", "unable to parse reservedSystemCPUs (--reserved-cpus) \"0-\""),
         ("evictionHard: {disk: 1Gi}\n", "unsupported eviction signal disk"),
         ("kubeReserved: {gpu: \"1\"}\n", "cannot reserve \"gpu\" resource"),
-        ("shutdownGracePeriod: 30s\n", "shutdownGracePeriod is not supported by this kubelet"),
+        (
+            "shutdownGracePeriod: 5s\nshutdownGracePeriodCriticalPods: 6s\n",
+            "shutdownGracePeriod 5s must be >= shutdownGracePeriodCriticalPods 6s",
+        ),
+        ("shutdownGracePeriod: 10ms\n", "shutdownGracePeriod 10ms must be either zero or otherwise >= 1 sec"),
+        (
+            "shutdownGracePeriod: 5s\nshutdownGracePeriodByPodPriority: [{priority: 1, shutdownGracePeriodSeconds: 2}]\n",
+            "Cannot specify both shutdownGracePeriodByPodPriority and shutdownGracePeriod at the same time",
+        ),
         ("enforceNodeAllocatable: [none, pods]\n", "may not contain additional enforcements"),
     ];
     for (text, expected) in cases {
@@ -144,12 +156,16 @@ fn gates_that_are_off_take_effect() {
         plan(&options, load(&options).unwrap(), "host").unwrap().with_gates(&gates)
     };
     let all = planned(&[]);
-    let declared = ["ExtendWebSocketsToKubelet", "InPlacePodVerticalScalingInitContainers"];
+    let declared = [
+        "ExtendWebSocketsToKubelet",
+        "InPlacePodVerticalScalingInitContainers",
+        "RestartAllContainersOnContainerExits",
+    ];
     assert_eq!(all.node.declared_features, declared);
     assert!(all.pods.prevent_static_pod_api_references);
     assert_eq!(all.pods.declared_features.as_deref(), Some(&declared.map(ToOwned::to_owned)[..]));
     let some = planned(&[gates::EXTEND_WEBSOCKETS, gates::PREVENT_STATIC_POD_REFERENCES]);
-    assert_eq!((some.node.declared_features.len(), some.pods.prevent_static_pod_api_references), (1, false));
+    assert_eq!((some.node.declared_features.len(), some.pods.prevent_static_pod_api_references), (2, false));
     assert!(all.pods.resource_health && !planned(&[gates::RESOURCE_HEALTH]).pods.resource_health);
     let none = planned(&[gates::DECLARED_FEATURES]);
     assert_eq!((none.node.declared_features.len(), none.pods.declared_features), (0, None));

@@ -7,8 +7,15 @@ use client::ContentType;
 use component_base::flags::{Errors, Invalid};
 
 use crate::objects::Strategy;
+use crate::resource_managers;
 use crate::resources::thresholds::{self, Maps};
 use crate::resources::{CgroupNames, Driver, reserve};
+
+/// `memorySwap.swapBehavior`: containers have a share of the machine's swap.
+pub(crate) const LIMITED_SWAP: &str = "LimitedSwap";
+
+/// `userNamespaces.idsPerPod` is a multiple of this.
+const IDS_UNIT: i64 = 65_536;
 
 /// How objects travel to and from the API server.
 pub(crate) fn content_type(name: &str) -> Option<ContentType> {
@@ -68,6 +75,13 @@ fn numbers(config: &KubeletConfiguration, errors: &mut Errors) {
     at_least_zero("eventBurst", config.event_burst.into());
     at_least_zero("kubeAPIBurst", config.kube_api_burst.into());
     at_least_zero("evictionMaxPodGracePeriod", config.eviction_max_pod_grace_period.into());
+    let ids = config.user_namespaces.as_ref().and_then(|users| users.ids_per_pod).unwrap_or(IDS_UNIT);
+    errors.check(
+        ids > 0 && ids % IDS_UNIT == 0 && ids < 1 << 32,
+        format!(
+            "invalid configuration: userNamespaces.idsPerPod {ids} must be a multiple of {IDS_UNIT} and less than 2^32"
+        ),
+    );
     errors.check(
         low < high,
         format!(
@@ -111,6 +125,23 @@ fn durations(config: &KubeletConfiguration, errors: &mut Errors) {
             "invalid configuration: CrashLoopBackOff.MaxContainerRestartPeriod must be between 1s and 300s",
         );
     }
+    let (all, critical) = (config.shutdown_grace_period, config.shutdown_grace_period_critical_pods);
+    errors.check(
+        all.nanos() >= critical.nanos(),
+        format!(
+            "invalid configuration: shutdownGracePeriod {all} must be >= shutdownGracePeriodCriticalPods {critical}"
+        ),
+    );
+    for (field, value) in [("shutdownGracePeriod", all), ("shutdownGracePeriodCriticalPods", critical)] {
+        errors.check(
+            value.is_zero() || value.nanos() >= SECOND,
+            format!("invalid configuration: {field} {value} must be either zero or otherwise >= 1 sec"),
+        );
+    }
+    errors.check(
+        config.shutdown_grace_period_by_pod_priority.is_empty() || (all.is_zero() && critical.is_zero()),
+        "invalid configuration: Cannot specify both shutdownGracePeriodByPodPriority and shutdownGracePeriod at the same time",
+    );
     let positive = [
         ("syncFrequency", config.sync_frequency),
         ("fileCheckFrequency", config.file_check_frequency),
@@ -118,6 +149,7 @@ fn durations(config: &KubeletConfiguration, errors: &mut Errors) {
         ("nodeStatusUpdateFrequency", config.node_status_update_frequency),
         ("nodeStatusReportFrequency", config.node_status_report_frequency),
         ("runtimeRequestTimeout", config.runtime_request_timeout),
+        ("cpuManagerReconcilePeriod", config.cpu_manager_reconcile_period),
     ];
     for (field, value) in positive {
         errors.check(value.nanos() > 0, format!("invalid configuration: {field} {value} must be positive"));
@@ -153,6 +185,13 @@ fn names(config: &KubeletConfiguration, errors: &mut Errors) {
         Strategy::from_name(strategy).is_some(),
         format!(
             "invalid configuration: configMapAndSecretChangeDetectionStrategy {strategy:?} must be one of Get, Cache, Watch"
+        ),
+    );
+    let swap = config.memory_swap.swap_behavior.as_str();
+    errors.check(
+        matches!(swap, "" | "NoSwap" | LIMITED_SWAP),
+        format!(
+            "invalid configuration: memorySwap.swapBehavior {swap:?} must be one of: \"\", \"LimitedSwap\" or \"NoSwap\""
         ),
     );
     match config.authorization.mode.as_str() {
@@ -195,6 +234,7 @@ fn reservations(config: &KubeletConfiguration, errors: &mut Errors) {
     errors.ok(thresholds::parse(&maps));
     errors.ok(reserve::parse(&config.kube_reserved));
     errors.ok(reserve::parse(&config.system_reserved));
+    errors.ok(resource_managers::reserved_cpus(&config.reserved_system_cpus));
     for what in &config.enforce_node_allocatable {
         match what.as_str() {
             "pods" => errors.check(

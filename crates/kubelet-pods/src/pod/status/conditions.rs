@@ -7,7 +7,8 @@ use component_helpers::pod_state::is_sidecar;
 
 use super::{Inputs, container_statuses};
 use crate::pod::containers::long_running;
-use crate::runtime::plan::needs_sandbox;
+use crate::pod::restart;
+use crate::runtime::plan::{needs_sandbox, restarts_all};
 use crate::runtime::text;
 
 const SCHEDULED: &str = "PodScheduled";
@@ -18,10 +19,11 @@ const SANDBOX: &str = "PodReadyToStartContainers";
 const DISRUPTION: &str = "DisruptionTarget";
 const RESIZE_PENDING: &str = "PodResizePending";
 const RESIZE_IN_PROGRESS: &str = "PodResizeInProgress";
+const ALL_RESTARTING: &str = "AllContainersRestarting";
 
 /// Types that the kubelet writes; all others are passed on as they are.
 pub(crate) const OWNED: &[&str] =
-    &[SCHEDULED, READY, INITIALIZED, CONTAINERS_READY, SANDBOX, RESIZE_PENDING, RESIZE_IN_PROGRESS];
+    &[SCHEDULED, READY, INITIALIZED, CONTAINERS_READY, SANDBOX, RESIZE_PENDING, RESIZE_IN_PROGRESS, ALL_RESTARTING];
 
 /// All conditions in upstream's order, those of others first.
 pub(super) fn compute(inputs: &Inputs<'_>, status: &PodStatus) -> Vec<PodCondition> {
@@ -35,7 +37,8 @@ pub(super) fn compute(inputs: &Inputs<'_>, status: &PodStatus) -> Vec<PodConditi
     }
     let containers_ready = containers_ready(pod, status);
     if !super::is_terminal(&status.phase) {
-        let pending = inputs.resize.pending.as_ref().map(|text| condition(RESIZE_PENDING, true, "Deferred", text));
+        let pending = inputs.resize.pending.as_ref();
+        let pending = pending.map(|why| condition(RESIZE_PENDING, true, why.outlook.name(), &why.message));
         let error = inputs.resize.error.as_deref();
         let reason = error.map_or("", |_| "Error");
         let going = inputs.resize.in_progress.then(|| condition(RESIZE_IN_PROGRESS, true, reason, error.unwrap_or("")));
@@ -50,6 +53,7 @@ pub(super) fn compute(inputs: &Inputs<'_>, status: &PodStatus) -> Vec<PodConditi
         containers_ready,
         condition(SCHEDULED, true, "", ""),
     ];
+    let own = own.into_iter().chain(restart::may_restart_all(pod).then(|| all_restarting(inputs, status)));
     out.extend(own.map(|condition| PodCondition { observed_generation: pod.metadata.generation, ..condition }));
     for condition in &mut out {
         if condition.last_transition_time.is_zero() {
@@ -57,6 +61,19 @@ pub(super) fn compute(inputs: &Inputs<'_>, status: &PodStatus) -> Vec<PodConditi
         }
     }
     out
+}
+
+/// Whether all containers are being removed so that they begin anew.
+fn all_restarting(inputs: &Inputs<'_>, status: &PodStatus) -> PodCondition {
+    match status.phase.as_str() {
+        "Succeeded" => condition(ALL_RESTARTING, false, "PodCompleted", ""),
+        "Failed" => condition(ALL_RESTARTING, false, "PodFailed", ""),
+        _ if restarts_all(inputs.pod, inputs.seen) => {
+            let text = "container exited with restart policy rule";
+            condition(ALL_RESTARTING, true, "RestartAllContainersStarted", text)
+        }
+        _ => condition(ALL_RESTARTING, false, "", ""),
+    }
 }
 
 /// A condition keeps the time of its last change as long as its status stays.
@@ -105,6 +122,11 @@ fn initialized(inputs: &Inputs<'_>, status: &PodStatus) -> PodCondition {
     let spec = &inputs.pod.spec;
     if status.phase == "Succeeded" {
         return condition(INITIALIZED, true, "PodCompleted", "");
+    }
+    // Who begins anew has been there before.
+    let before = find(&inputs.old.conditions, INITIALIZED).is_some_and(|before| before.status == "True");
+    if before && restart::may_restart_all(inputs.pod) {
+        return condition(INITIALIZED, true, "", "");
     }
     let alive = |own: &ContainerStatus| own.state.running.is_some() || own.state.terminated.is_some();
     if spec.init_containers.is_empty() || status.container_statuses.iter().any(alive) {

@@ -11,6 +11,7 @@ use crate::pod::containers::{Member, Role, members};
 use crate::pod::restart;
 use crate::probe::{ProbeKind, ProbeResult};
 use crate::runtime::failure::WaitingReason;
+use crate::runtime::plan;
 use crate::runtime::record::{ContainerRecord, RecordState};
 
 const LOST: &str = "ContainerStatusUnknown";
@@ -18,6 +19,7 @@ const LOST_AT_END: &str = "The container could not be located when the pod was t
 const LOST_RUNNING: &str =
     "The container could not be located when the pod was deleted.  The container used to be Running";
 const LOST_INIT: &str = "Unable to get init container status from container runtime and pod has been initialized, treat it as exited normally";
+const REMOVED: &str = "The container is removed because RestartAllContainers in place";
 const KILLED: i32 = 137;
 /// Characters of termination messages in one pod, all containers together.
 const MESSAGES_BYTES: usize = 12 * 1024;
@@ -159,6 +161,9 @@ fn without_record(inputs: &Inputs<'_>, member: &Member<'_>, old: Option<&Contain
         state: waiting(default.name(), ""),
         ..ContainerStatus::default()
     };
+    if let Some(old) = old.filter(|_| member.role != Role::Ephemeral && plan::restarts_all(pod, inputs.seen)) {
+        return removed(old, status);
+    }
     if let Some(old) = old {
         if old.state.terminated.is_some() {
             return old.clone();
@@ -172,10 +177,21 @@ fn without_record(inputs: &Inputs<'_>, member: &Member<'_>, old: Option<&Contain
             }
         }
     }
-    if member.role == Role::Init && crate::runtime::plan::any_regular_seen(pod, inputs.seen) {
+    if member.role == Role::Init && plan::any_regular_seen(pod, inputs.seen) {
         status.state = terminated(0, "Completed", LOST_INIT);
     }
     status
+}
+
+/// A container that was removed so that all begin anew: it has ended once more.
+fn removed(old: &ContainerStatus, status: ContainerStatus) -> ContainerStatus {
+    let told = old.state.waiting.as_ref().is_some_and(|waiting| waiting.reason == restart::RESTARTING_ALL);
+    ContainerStatus {
+        state: waiting(restart::RESTARTING_ALL, REMOVED),
+        last_state: terminated(KILLED, restart::RESTARTING_ALL, REMOVED),
+        restart_count: old.restart_count + i32::from(!told),
+        ..status
+    }
 }
 
 /// Where a container should be (re)started and could not, the failure is what it waits for.

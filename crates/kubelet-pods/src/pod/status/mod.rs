@@ -60,11 +60,37 @@ pub(crate) struct Forced {
     pub disruption: Option<String>,
 }
 
+/// Why a change of the pod's resources is not accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pending {
+    pub outlook: Outlook,
+    pub message: String,
+}
+
+/// Whether waiting may help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outlook {
+    /// There may be room later.
+    Deferred,
+    /// Not unless it asks for something else.
+    Infeasible,
+}
+
+impl Outlook {
+    /// As the condition has it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Deferred => "Deferred",
+            Self::Infeasible => "Infeasible",
+        }
+    }
+}
+
 /// How far a change of the pod's resources has come.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Resize {
-    /// Why it has to wait.
-    pub pending: Option<String>,
+    /// Why it is not accepted.
+    pub pending: Option<Pending>,
     /// It was accepted and is not in effect everywhere yet.
     pub in_progress: bool,
     /// Why it cannot be put into effect.
@@ -96,6 +122,13 @@ pub(crate) fn compute(inputs: &Inputs<'_>) -> PodStatus {
     copy_foreign(pod, &mut out);
     out.conditions = conditions::compute(inputs, &out);
     out
+}
+
+/// How often a container that nothing is left of has been started anew, the next time included: one that ended is not
+/// counted yet, one that was lost or removed is.
+pub(crate) fn restarts(status: &PodStatus, container: &str) -> i32 {
+    let own = container_statuses::find(status, container);
+    own.map_or(0, |own| own.restart_count + i32::from(own.state.terminated.is_some()))
 }
 
 /// A terminal phase is never left, and reason and message stay as long as the phase does.

@@ -75,7 +75,7 @@ fn count_init(counts: &mut Counts, pod: &Pod, container: &Container, own: Option
     let ended = ended.or_else(|| own.state.waiting.as_ref().and(own.last_state.terminated.as_ref()));
     match ended {
         None => counts.pending_init += 1,
-        Some(ended) if ended.exit_code == 0 => {}
+        Some(ended) if ended.exit_code == 0 || ended.reason == restart::RESTARTING_ALL => {}
         Some(ended) if restart::allowed(pod, container, ended.exit_code) => counts.pending_init += 1,
         Some(_) => counts.init_failed_for_good += 1,
     }
@@ -105,10 +105,10 @@ fn count_regular(counts: &mut Counts, pod: &Pod, container: &Container, own: Opt
     } else if let Some(ended) = &own.state.terminated {
         counts.stopped += 1;
         counts.succeeded += usize::from(ended.exit_code == 0);
-        counts.stopped_for_good += usize::from(!restart::allowed(pod, container, ended.exit_code));
+        counts.stopped_for_good += usize::from(!restart::allowed_after(pod, container, ended));
     } else if let Some(ended) = &own.last_state.terminated {
         counts.stopped += 1;
-        counts.stopped_for_good += usize::from(!restart::allowed(pod, container, ended.exit_code));
+        counts.stopped_for_good += usize::from(!restart::allowed_after(pod, container, ended));
     } else {
         counts.waiting += 1;
     }

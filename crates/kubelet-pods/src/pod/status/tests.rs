@@ -108,6 +108,35 @@ fn condition(status: &PodStatus, type_: &str) -> String {
 use RecordState::{Created, Exited, Running, Unknown};
 
 #[test]
+fn containers_that_are_removed_to_begin_anew_have_not_failed() {
+    use api_types::core_v1::{ContainerRestartRule, ContainerRestartRuleOnExitCodes};
+    let mut pod = pod("Never", &["i"], &["a", "b"]);
+    let exit_codes = Some(ContainerRestartRuleOnExitCodes { operator: "In".into(), values: vec![42] });
+    pod.spec.containers[0].restart_policy = Some("Never".into());
+    pod.spec.containers[0].restart_policy_rules =
+        vec![ContainerRestartRule { action: "RestartAllContainers".into(), exit_codes }];
+    let running = Case::new(&pod, vec![record("i", Exited, 0), record("a", Running, 0), record("b", Running, 0)]);
+    let mut before = running.status();
+    assert_eq!((before.phase.as_str(), condition(&before, "AllContainersRestarting").as_str()), ("Running", "False"));
+    let steps = [vec![record("a", Exited, 42), record("i", Exited, 0)], vec![record("a", Exited, 42)]];
+    for records in steps {
+        let case = Case { old: before, ..Case::new(&pod, records) };
+        before = case.status();
+        assert_eq!(before.phase, "Running");
+        let expected = "True RestartAllContainersStarted container exited with restart policy rule";
+        assert_eq!(condition(&before, "AllContainersRestarting"), expected);
+        assert_eq!(condition(&before, "Initialized"), "True");
+        let other = container_statuses::find(&before, "b").unwrap();
+        let (waiting, last) = (other.state.waiting.as_ref().unwrap(), other.last_state.terminated.as_ref().unwrap());
+        assert_eq!((waiting.reason.as_str(), last.exit_code, other.restart_count), ("RestartingAllContainers", 137, 3));
+    }
+    let case = Case { old: before, ..Case::new(&pod, vec![]) };
+    let after = case.status();
+    assert_eq!((after.phase.as_str(), condition(&after, "AllContainersRestarting").as_str()), ("Running", "False"));
+    assert_eq!(container_statuses::find(&after, "b").unwrap().restart_count, 3, "counted once");
+}
+
+#[test]
 fn phases() {
     for (policy, init, records, ended, expected) in [
         ("Always", &[][..], vec![], false, "Pending"),

@@ -1,0 +1,264 @@
+//! Memory near to the processors for containers of guaranteed pods: the memory manager.
+//!
+//! Upstream: the memory manager's static policy, KEP-1769.
+
+mod reserved;
+mod state;
+mod tables;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use api_types::core_v1::constants::pod_qos_class;
+use api_types::core_v1::{Container, Pod, ResourceList};
+use component_helpers::{pod_requests, qos};
+use parking_lot::Mutex;
+use sys::cpu_set::CpuSet;
+
+use crate::state_file::{Owner, StateError, StateFile};
+use crate::topology::{Answer, Hint, NodeSet, ResourceCounts, places};
+
+pub use reserved::{NodeReservation, Reserved, ReservedError};
+pub use tables::{Amounts, Block, Blocks};
+use tables::{MEMORY, Machine, give, reusable};
+
+/// Why a container does not get its memory, in upstream's words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MemoryError {
+    #[error("[memorymanager] failed to get the default NUMA affinity, no NUMA nodes with enough memory is available")]
+    NoRoom,
+    #[error("[memorymanager] failed to find the default preferred hint")]
+    DefaultNotPreferred,
+    #[error("[memorymanager] failed to find NUMA nodes to extend the current topology hint")]
+    NotExtensible,
+    #[error("[memorymanager] failed to find the extended preferred hint")]
+    ExtendedNotPreferred,
+    #[error("[memorymanager] preferred hint violates NUMA node allocation")]
+    Violates,
+}
+
+/// The memory of a node.
+pub struct MemoryNodes {
+    /// The empty machine; none where nobody's memory is bound to nodes.
+    machine: Option<Machine>,
+    blocks: Mutex<Blocks>,
+    file: StateFile,
+    counts: Arc<dyn ResourceCounts>,
+}
+
+impl MemoryNodes {
+    /// Nobody's memory is bound to nodes.
+    pub fn none(root: &Path, counts: Arc<dyn ResourceCounts>) -> Self {
+        Self { machine: None, blocks: Mutex::default(), file: StateFile::new(root, Owner::Memory, "None"), counts }
+    }
+
+    /// Guaranteed pods' memory is bound to nodes.
+    pub fn bound(root: &Path, reserved: &Reserved, counts: Arc<dyn ResourceCounts>) -> Self {
+        let file = StateFile::new(root, Owner::Memory, "Static");
+        Self { machine: Some(reserved.machine()), blocks: Mutex::default(), file, counts }
+    }
+
+    /// Takes over what an earlier kubelet gave away.
+    pub(crate) fn restore(&self) -> Result<(), StateError> {
+        let saved = self.file.load()?;
+        if let (Some(machine), Some(saved)) = (&self.machine, &saved) {
+            let restored = state::decode(saved).ok_or_else(|| self.file.error("checkpoint is corrupted"))?;
+            if state::machine(&machine.with(&restored)) != saved[state::MACHINE] {
+                let text = "[memorymanager] the expected machine state is different from the real one";
+                return Err(self.file.error(text));
+            }
+            *self.blocks.lock() = restored;
+        }
+        if saved.is_none() {
+            self.save().map_err(|error| self.file.error(error))?;
+        }
+        Ok(())
+    }
+
+    /// Writes down who has what.
+    pub(crate) fn save(&self) -> std::io::Result<()> {
+        let blocks = self.blocks.lock();
+        self.file.save(state::encode(self.machine.as_ref(), &blocks))
+    }
+
+    /// What one pod has.
+    pub(crate) fn of_pod(&self, uid: &str) -> Option<BTreeMap<String, Vec<Block>>> {
+        self.blocks.lock().get(uid).cloned()
+    }
+
+    /// Gives a pod what it had.
+    pub(crate) fn put_back(&self, uid: &str, had: Option<BTreeMap<String, Vec<Block>>>) {
+        let mut blocks = self.blocks.lock();
+        match had {
+            Some(had) => drop(blocks.insert(uid.to_owned(), had)),
+            None => drop(blocks.remove(uid)),
+        }
+    }
+
+    /// Takes back what pods have that are not among these; whether there was something.
+    pub(crate) fn keep(&self, uids: &BTreeSet<String>) -> bool {
+        let mut blocks = self.blocks.lock();
+        let before = blocks.len();
+        blocks.retain(|uid, _| uids.contains(uid));
+        blocks.len() != before
+    }
+
+    /// Where a container, or all of a pod, may have its memory.
+    pub(crate) fn places(&self, pod: &Pod, container: Option<&Container>) -> Answer {
+        let Some(machine) = &self.machine else { return Answer::new() };
+        let blocks = self.blocks.lock();
+        let wanted = match container {
+            Some(container) => wanted(pod, container),
+            None => wanted_by_pod(pod),
+        };
+        let own = blocks.get(&pod.metadata.uid);
+        let had: Vec<&Block> = match container {
+            Some(container) => own.and_then(|own| own.get(&container.name)).into_iter().flatten().collect(),
+            None => own.into_iter().flat_map(BTreeMap::values).flatten().collect(),
+        };
+        if let Some(first) = had.first() {
+            let hint = Hint { nodes: Some(first.nodes), preferred: true };
+            return wanted.into_keys().map(|kind| (kind, Some(vec![hint]))).collect();
+        }
+        let hints = hints(machine, pod, &wanted, &blocks);
+        if hints.is_empty() {
+            // Nothing is said, so that the refusal comes with its cause when the memory is to be given.
+            return Answer::new();
+        }
+        wanted.into_keys().map(|kind| (kind, Some(hints.clone()))).collect()
+    }
+
+    /// Binds a container's memory to `nodes` if they can hold it, with more nodes if not; none is anywhere.
+    pub(crate) fn allocate(&self, pod: &Pod, container: &Container, place: Hint) -> Result<(), MemoryError> {
+        let Some(machine) = &self.machine else { return Ok(()) };
+        let wanted = wanted(pod, container);
+        let mut blocks = self.blocks.lock();
+        let has = blocks.get(&pod.metadata.uid).is_some_and(|own| own.contains_key(&container.name));
+        if wanted.is_empty() || has {
+            return Ok(());
+        }
+        let nodes = choose(machine, pod, &wanted, place, &blocks);
+        self.counts.pinned_memory(nodes.is_ok());
+        let nodes = nodes?;
+        let given = wanted.into_iter().map(|(kind, bytes)| Block { nodes, kind, bytes }).collect();
+        give(pod, &container.name, given, &mut blocks);
+        Ok(())
+    }
+
+    /// The nodes that a container's memory is bound to; none where it may be anywhere.
+    #[must_use]
+    pub fn of_container(&self, uid: &str, container: &str) -> Option<CpuSet> {
+        let blocks = self.blocks.lock();
+        let own = blocks.get(uid)?.get(container)?;
+        Some(own.iter().flat_map(|block| block.nodes.iter()).collect())
+    }
+
+    /// The blocks of a container.
+    #[must_use]
+    pub fn blocks(&self, uid: &str, container: &str) -> Vec<Block> {
+        self.blocks.lock().get(uid).and_then(|own| own.get(container)).cloned().unwrap_or_default()
+    }
+
+    /// Whether memory may be bound at all, which is why a guaranteed pod's cannot be changed.
+    #[must_use]
+    pub fn is_static(&self) -> bool {
+        self.machine.is_some()
+    }
+
+    /// What may be given away on each node, given away or not.
+    #[must_use]
+    pub fn allocatable(&self) -> Vec<Block> {
+        let nodes = self.machine.iter().flat_map(|machine| &machine.0);
+        let of_node = |(number, node): (&u32, &tables::Node)| {
+            let nodes: NodeSet = [*number].into_iter().collect();
+            let block = move |(kind, table): (&String, &tables::Table)| Block {
+                nodes,
+                kind: kind.clone(),
+                bytes: table.allocatable,
+            };
+            node.tables.iter().map(block).collect::<Vec<_>>()
+        };
+        nodes.flat_map(of_node).collect()
+    }
+}
+
+/// Which nodes a container's memory is bound to.
+fn choose(
+    machine: &Machine,
+    pod: &Pod,
+    wanted: &Amounts,
+    place: Hint,
+    blocks: &Blocks,
+) -> Result<NodeSet, MemoryError> {
+    let mut best = place;
+    if place.nodes.is_none() {
+        best = narrowest(hints(machine, pod, wanted, blocks)).ok_or(MemoryError::NoRoom)?;
+        if !best.preferred && place.preferred {
+            return Err(MemoryError::DefaultNotPreferred);
+        }
+    }
+    let filled = machine.with(blocks);
+    let mut nodes = best.nodes.unwrap_or_default();
+    if !filled.can_hold(nodes, wanted, &reusable(pod, blocks)) {
+        let all = hints(machine, pod, wanted, blocks).into_iter();
+        let wider = all.filter(|hint| hint.nodes.is_some_and(|wider| wider.is_superset(nodes)));
+        let extended = narrowest(wider.collect()).ok_or(MemoryError::NotExtensible)?;
+        if !extended.preferred && best.preferred {
+            return Err(MemoryError::ExtendedNotPreferred);
+        }
+        nodes = extended.nodes.unwrap_or_default();
+    }
+    if !filled.may_group(nodes) {
+        return Err(MemoryError::Violates);
+    }
+    Ok(nodes)
+}
+
+/// Where so much memory may be.
+fn hints(machine: &Machine, pod: &Pod, wanted: &Amounts, blocks: &Blocks) -> Vec<Hint> {
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let (filled, reusable) = (machine.with(blocks), reusable(pod, blocks));
+    let (hints, _) = places(
+        machine.nodes(),
+        |nodes| machine.could_hold(nodes, wanted),
+        |nodes| {
+            filled.could_hold(nodes, wanted) && filled.may_group(nodes) && filled.can_hold(nodes, wanted, &reusable)
+        },
+    );
+    hints
+}
+
+fn narrowest(hints: Vec<Hint>) -> Option<Hint> {
+    hints.into_iter().min_by_key(|hint| (!hint.preferred, hint.nodes.map(|nodes| (nodes.len(), nodes))))
+}
+
+/// Whether a pod's memory is bound to nodes.
+fn is_bound(pod: &Pod) -> bool {
+    qos::class_of(pod) == pod_qos_class::GUARANTEED && pod.spec.resources.is_none()
+}
+
+fn is_memory(kind: &str) -> bool {
+    kind == MEMORY || kind.starts_with("hugepages-")
+}
+
+fn amounts(list: &ResourceList) -> Amounts {
+    let memory = list.iter().filter(|(kind, _)| is_memory(kind));
+    memory.map(|(kind, amount)| (kind.clone(), u64::try_from(amount.value()).unwrap_or_default())).collect()
+}
+
+/// The memory that a container is to have bound to nodes.
+fn wanted(pod: &Pod, container: &Container) -> Amounts {
+    if is_bound(pod) { amounts(&container.resources.requests) } else { Amounts::new() }
+}
+
+fn wanted_by_pod(pod: &Pod) -> Amounts {
+    let all = || pod_requests::aggregate(&pod.spec, |container| container.resources.requests.clone());
+    if is_bound(pod) { amounts(&all()) } else { Amounts::new() }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

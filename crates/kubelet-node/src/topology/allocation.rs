@@ -1,0 +1,201 @@
+//! Giving a pod its devices, processors and memory: all of it, or none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use api_types::core_v1::{Container, Pod};
+use base::SharedClock;
+use sys::cpu_set::CpuSet;
+use sys::topology::Topology;
+
+use super::hint::{Distances, lists};
+use super::{Hint, NodeSet, Policy, ResourceCounts, Scope, TopologySettings};
+use crate::cpus::{CpuError, Cpus, StateError};
+use crate::devices::{AllocateError, DeviceAssignments, Devices};
+use crate::memory::{Block, MemoryError, MemoryNodes};
+
+/// Why a pod does not get its resources.
+#[derive(Debug, thiserror::Error)]
+pub enum AdmitError {
+    /// The policy does not admit where they would be.
+    #[error("Resources cannot be allocated with Topology locality")]
+    Affinity,
+    #[error(transparent)]
+    Devices(#[from] AllocateError),
+    #[error(transparent)]
+    Cpus(#[from] CpuError),
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// What is given cannot be written down.
+    #[error("could not save checkpoint: {0}")]
+    Save(#[from] std::io::Error),
+}
+
+/// What one pod has.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Held {
+    devices: DeviceAssignments,
+    cpus: Option<BTreeMap<String, CpuSet>>,
+    memory: Option<BTreeMap<String, Vec<Block>>>,
+}
+
+/// What the manager is made of.
+pub struct TopologyParts {
+    pub settings: TopologySettings,
+    /// The machine; only its nodes of memory count here.
+    pub topology: Topology,
+    pub devices: Arc<Devices>,
+    pub cpus: Cpus,
+    pub memory: MemoryNodes,
+    pub counts: Arc<dyn ResourceCounts>,
+    pub clock: SharedClock,
+}
+
+/// Who has a pod's devices, processors and memory given.
+pub struct TopologyManager {
+    settings: TopologySettings,
+    nodes: NodeSet,
+    distances: Distances,
+    /// What plugins offer.
+    pub devices: Arc<Devices>,
+    /// Who has processors for itself.
+    pub cpus: Cpus,
+    /// Whose memory is bound to nodes.
+    pub memory: MemoryNodes,
+    counts: Arc<dyn ResourceCounts>,
+    clock: SharedClock,
+    /// One pod is given at a time.
+    turn: tokio::sync::Mutex<()>,
+}
+
+impl TopologyManager {
+    pub fn new(parts: TopologyParts) -> Arc<Self> {
+        let TopologyParts { settings, topology, devices, cpus, memory, counts, clock } = parts;
+        Arc::new(Self {
+            settings,
+            nodes: topology.nodes.keys().copied().collect(),
+            distances: topology.nodes.into_iter().map(|(number, node)| (number, node.distances)).collect(),
+            devices,
+            cpus,
+            memory,
+            counts,
+            clock,
+            turn: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// Takes over what an earlier kubelet gave away.
+    ///
+    /// # Errors
+    /// That is not known, or cannot be on this machine.
+    pub fn restore(&self) -> Result<(), StateError> {
+        self.devices.restore();
+        self.cpus.restore()?;
+        self.memory.restore()
+    }
+
+    /// Gives the containers of a pod what they ask for: all or none. Returns what the pod had before, where it was given
+    /// anything that it had not.
+    ///
+    /// # Errors
+    /// Why some container does not get what it asks for; the pod has what it had before.
+    pub async fn allocate(&self, pod: &Pod) -> Result<Option<Held>, AdmitError> {
+        let _turn = self.turn.lock().await;
+        let (uid, began) = (&pod.metadata.uid, self.clock.monotonic());
+        let before = self.held(uid);
+        let mut given = self.give(pod).await;
+        let changed = self.held(uid) != before;
+        if changed && given.is_ok() {
+            given = self.save();
+        }
+        self.counts.admitted(given.is_ok(), self.clock.monotonic().duration_since(began));
+        match given {
+            Ok(()) => Ok(changed.then_some(before)),
+            Err(error) => {
+                self.put_back(uid, before);
+                Err(error)
+            }
+        }
+    }
+
+    async fn give(&self, pod: &Pod) -> Result<(), AdmitError> {
+        let containers = || pod.spec.init_containers.iter().chain(&pod.spec.containers);
+        let scope = self.settings.scope;
+        let of_pod = (scope == Scope::Pod).then(|| self.place(pod, None)).transpose()?;
+        for container in containers() {
+            let place = of_pod.map_or_else(|| self.place(pod, Some(container)), Ok)?;
+            self.devices.allocate(pod, container, place.nodes).await?;
+            self.cpus.allocate(pod, container, place.nodes)?;
+            self.memory.allocate(pod, container, place)?;
+            if self.is_guaranteed() && scope == Scope::Container {
+                self.counts.aligned(scope, "numa_node", true);
+            }
+        }
+        if self.is_guaranteed() && scope == Scope::Pod {
+            self.counts.aligned(scope, "numa_node", true);
+        }
+        Ok(())
+    }
+
+    /// Where a container, or all of a pod, is to have what it asks for.
+    fn place(&self, pod: &Pod, container: Option<&Container>) -> Result<Hint, AdmitError> {
+        if self.settings.policy == Policy::None {
+            return Ok(Hint::ANYWHERE);
+        }
+        let answers = [
+            self.devices.places(pod, container, self.nodes),
+            self.cpus.places(pod, container),
+            self.memory.places(pod, container),
+        ];
+        let place = self.settings.decide(self.nodes, lists(answers), &self.distances);
+        place.ok_or_else(|| {
+            if self.is_guaranteed() {
+                self.counts.aligned(self.settings.scope, "numa_node", false);
+            }
+            AdmitError::Affinity
+        })
+    }
+
+    /// Whether what is admitted is within one node of memory.
+    fn is_guaranteed(&self) -> bool {
+        self.settings.policy == Policy::SingleNumaNode
+    }
+
+    fn held(&self, uid: &str) -> Held {
+        Held { devices: self.devices.of_pod(uid), cpus: self.cpus.of_pod(uid), memory: self.memory.of_pod(uid) }
+    }
+
+    /// Gives a pod what it had.
+    pub fn put_back(&self, uid: &str, had: Held) {
+        self.devices.put_back(uid, had.devices);
+        self.cpus.put_back(uid, had.cpus);
+        self.memory.put_back(uid, had.memory);
+        self.note();
+    }
+
+    /// Takes back what pods have that are not among these.
+    pub fn keep(&self, uids: &BTreeSet<String>) {
+        let changed = [self.devices.keep(uids), self.cpus.keep(uids), self.memory.keep(uids)];
+        if changed.contains(&true) {
+            self.note();
+        }
+    }
+
+    fn save(&self) -> Result<(), AdmitError> {
+        self.devices.save()?;
+        self.cpus.save()?;
+        self.memory.save()?;
+        Ok(())
+    }
+
+    /// Writes down what is given back; a file that says more than is so is corrected by the next one that is written.
+    fn note(&self) {
+        if let Err(error) = self.save() {
+            tracing::error!(%error, "Saving who has which resources failed");
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "allocation_tests.rs"]
+mod tests;

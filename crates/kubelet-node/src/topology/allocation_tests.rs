@@ -1,0 +1,143 @@
+//! Devices, processors and memory given together, or not at all.
+
+use std::path::Path;
+use std::time::Duration;
+
+use base::{SystemClock, TaskGroup};
+use sys::topology::{MemoryNode, Processor};
+
+use super::super::fixtures::{Counted, guaranteed};
+use super::*;
+use crate::cpus::{CpuOptions, CpuPolicy, CpuSettings, Processors};
+use crate::devices::DeviceCounts;
+use crate::memory::Reserved;
+
+struct Uncounted;
+
+impl DeviceCounts for Uncounted {
+    fn registered(&self, _: &str) {}
+
+    fn allocated(&self, _: &str, _: Duration) {}
+}
+
+/// Two nodes of four processors, without threads, and of 10 Gi, of which 1 Gi and one processor of the first are kept.
+fn machine() -> Topology {
+    let processor = |cpu: u32| (cpu, Processor { core: cpu, socket: cpu / 4, node: cpu / 4, cache: cpu / 4 });
+    let node = || MemoryNode { memory_bytes: 10 << 30, ..MemoryNode::default() };
+    Topology { processors: (0..8).map(processor).collect(), nodes: [(0, node()), (1, node())].into() }
+}
+
+fn manager(root: &Path, policy: Policy, scope: Scope) -> (Arc<TopologyManager>, Arc<Counted>) {
+    let (topology, counts) = (machine(), Arc::new(Counted::default()));
+    let reserved = |node: i32| {
+        let text = format!("{{\"numaNode\": {node}, \"limits\": {{\"memory\": \"1Gi\"}}}}");
+        let mut reservation = api_types::kubelet_config_v1beta1::MemoryReservation::default();
+        api_machinery::json::decode(text.as_bytes(), &mut reservation).unwrap();
+        reservation
+    };
+    let expected = guaranteed("", &[("all", "1", "2Gi")]).spec.containers[0].resources.requests.clone();
+    let reserved = Reserved::new(&topology, &[reserved(0), reserved(1)], &expected).unwrap();
+    let settings = CpuSettings {
+        policy: CpuPolicy::Static(CpuOptions::default()),
+        reserved_milli: 1000,
+        reserved: Some("0".parse().unwrap()),
+    };
+    let parts = TopologyParts {
+        settings: TopologySettings { policy, scope, ..TopologySettings::default() },
+        cpus: Cpus::new(root, settings, &Processors::new(&topology), counts.clone()).unwrap(),
+        memory: MemoryNodes::bound(root, &reserved, counts.clone()),
+        topology,
+        devices: Devices::new(root, Arc::new(Uncounted), SystemClock::shared(), TaskGroup::new("test")),
+        counts: counts.clone(),
+        clock: SystemClock::shared(),
+    };
+    (TopologyManager::new(parts), counts)
+}
+
+/// What the containers of a pod have: processors and nodes of memory, or why it has nothing.
+async fn given(manager: &TopologyManager, pod: &Pod) -> Result<String, String> {
+    manager.allocate(pod).await.map_err(|error| error.to_string())?;
+    let (uid, mut out) = (&pod.metadata.uid, Vec::new());
+    for container in &pod.spec.containers {
+        let cpus = manager.cpus.exclusive(uid, &container.name);
+        let memory = manager.memory.of_container(uid, &container.name).unwrap_or_default();
+        out.push(format!("{cpus} on {memory}"));
+    }
+    Ok(out.join("; "))
+}
+
+const REFUSED: &str = "Resources cannot be allocated with Topology locality";
+
+#[tokio::test]
+async fn processors_and_memory_are_on_the_same_nodes() {
+    type Containers<'a> = &'a [(&'a str, &'a str, &'a str)];
+    let (wide, split): (Containers<'_>, Containers<'_>) =
+        (&[("main", "6", "4Gi")], &[("a", "3", "8Gi"), ("b", "3", "8Gi")]);
+    let cases = [
+        (Policy::None, Scope::Container, wide, Ok("1-2,4-7 on 0")),
+        (Policy::BestEffort, Scope::Container, &[("main", "4", "4Gi")], Ok("4-7 on 1")),
+        (Policy::BestEffort, Scope::Container, wide, Ok("1-2,4-7 on 0-1")),
+        (Policy::Restricted, Scope::Container, &[("main", "4", "4Gi")], Ok("4-7 on 1")),
+        (Policy::Restricted, Scope::Container, wide, Err(REFUSED)),
+        (Policy::Restricted, Scope::Container, &[("main", "6", "12Gi")], Ok("1-2,4-7 on 0-1")),
+        (Policy::SingleNumaNode, Scope::Container, &[("main", "6", "12Gi")], Err(REFUSED)),
+        (Policy::SingleNumaNode, Scope::Container, split, Ok("1-3 on 0; 4-6 on 1")),
+        (Policy::SingleNumaNode, Scope::Pod, split, Err(REFUSED)),
+        (Policy::SingleNumaNode, Scope::Pod, &[("a", "2", "4Gi"), ("b", "2", "5Gi")], Ok("4-5 on 1; 6-7 on 1")),
+        (Policy::SingleNumaNode, Scope::Pod, &[("a", "500m", "4Gi")], Ok(" on 0")),
+        (
+            Policy::None,
+            Scope::Container,
+            &[("main", "8", "1Gi")],
+            Err("not enough cpus available to satisfy request: requested=8, available=7"),
+        ),
+    ];
+    for (policy, scope, containers, expected) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        let (manager, _) = manager(dir.path(), policy, scope);
+        let found = given(&manager, &guaranteed("u", containers)).await;
+        assert_eq!(found.as_deref().map_err(String::as_str), expected, "{policy:?} {scope:?} {containers:?}");
+    }
+}
+
+#[tokio::test]
+async fn who_is_refused_keeps_nothing_and_who_is_asked_again_keeps_what_it_has() {
+    let dir = tempfile::tempdir().unwrap();
+    let (first, counted) = manager(dir.path(), Policy::SingleNumaNode, Scope::Container);
+    first.restore().unwrap();
+    let refused = guaranteed("u", &[("a", "3", "1Gi"), ("b", "5", "1Gi")]);
+    assert_eq!(given(&first, &refused).await, Err(REFUSED.to_owned()));
+    assert_eq!(first.held("u"), Held::default());
+    let expected = ["container numa_node true", "container numa_node false", "admitted false"];
+    let seen: Vec<String> = counted
+        .0
+        .lock()
+        .iter()
+        .filter(|text| text.contains("numa_node") || text.contains("admitted"))
+        .cloned()
+        .collect();
+    assert_eq!(seen, expected);
+
+    let pod = guaranteed("v", &[("a", "4", "1Gi")]);
+    let before = first.allocate(&pod).await.unwrap().expect("it is given something");
+    assert!(first.allocate(&pod).await.unwrap().is_none(), "it has it");
+    let (next, _) = manager(dir.path(), Policy::SingleNumaNode, Scope::Container);
+    next.restore().unwrap();
+    assert_eq!(next.held("v"), first.held("v"), "also after a restart");
+    first.put_back("v", before);
+    assert_eq!(first.held("v"), Held::default());
+    assert!(given(&first, &guaranteed("w", &[("a", "4", "1Gi")])).await.is_ok(), "it is free again");
+    first.keep(&BTreeSet::new());
+    let (last, _) = manager(dir.path(), Policy::SingleNumaNode, Scope::Container);
+    last.restore().unwrap();
+    assert_eq!(last.held("w"), Held::default(), "who is gone has nothing");
+}
+
+#[tokio::test]
+async fn what_cannot_be_written_down_is_not_given() {
+    let dir = tempfile::tempdir().unwrap();
+    let (manager, _) = manager(&dir.path().join("missing"), Policy::None, Scope::Container);
+    let error = manager.allocate(&guaranteed("u", &[("a", "1", "1Gi")])).await.unwrap_err();
+    assert!(error.to_string().starts_with("could not save checkpoint: "), "{error}");
+    assert_eq!(manager.held("u"), Held::default());
+}
