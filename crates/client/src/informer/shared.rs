@@ -112,6 +112,8 @@ struct Shared<T> {
     synced: CancellationToken,
     started: AtomicBool,
     stopped: CancellationToken,
+    /// Whether it follows no longer; changes while `handlers` is held.
+    ended: AtomicBool,
 }
 
 /// What is called with every change.
@@ -155,6 +157,7 @@ impl<T: ApiObject> Informer<T> {
             synced: CancellationToken::new(),
             started: AtomicBool::new(false),
             stopped,
+            ended: AtomicBool::new(false),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -264,7 +267,10 @@ impl<T: ApiObject> Informer<T> {
         for object in self.shared.store.list() {
             handler.tell(&Change::Added { object, initial: true });
         }
-        handlers.push(handler);
+        // Of an informer that has ended it hears no more, and nobody would let go of it.
+        if !self.shared.ended.load(Ordering::SeqCst) {
+            handlers.push(handler);
+        }
     }
 
     /// Whether the store has been filled and the handlers have been told.
@@ -276,6 +282,21 @@ impl<T: ApiObject> Informer<T> {
     /// Waits until the store has been filled and the handlers have been told.
     pub async fn wait_synced(&self) {
         self.shared.synced.cancelled().await;
+    }
+}
+
+/// An informer that follows its server. What handlers hold often holds the informer, so they go when it ends, however that
+/// comes: else each would keep the other for good.
+struct Following<T: ApiObject>(Arc<Shared<T>>);
+
+impl<T: ApiObject> Drop for Following<T> {
+    fn drop(&mut self) {
+        let mut handlers = self.0.handlers.lock();
+        self.0.ended.store(true, Ordering::SeqCst);
+        let told = std::mem::take(&mut *handlers);
+        // What they hold may be the last to hold another informer, and that locks, too.
+        drop(handlers);
+        drop(told);
     }
 }
 
@@ -292,7 +313,9 @@ impl<T: ApiObject> Shared<T> {
             sink: Arc::<Self>::clone(&self) as Arc<dyn Sink>,
         };
         let stopped = self.stopped.clone();
+        let running = Following(self.clone());
         self.verbs.client().tasks().spawn("informer", async move {
+            let _running = running;
             tokio::select! {
                 biased;
                 () = stopped.cancelled() => {}

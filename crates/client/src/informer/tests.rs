@@ -246,6 +246,29 @@ async fn a_panicking_handler_does_not_stop_the_others() {
     assert_eq!(log.lock().len(), 1);
 }
 
+/// A controller's handler holds the controller, which holds the informer.
+#[tokio::test(start_paused = true)]
+async fn what_handlers_hold_goes_when_the_informer_ends() {
+    let server = FakeServer::new();
+    let client = server.client();
+    server.put(PODS, pod("a", ""));
+    let informers = Informers::new(&client, InformerOptions::default());
+    let pods = informers.of::<Pod>();
+    let subscribe = || {
+        let held = Arc::new((pods.clone(), Mutex::new(0)));
+        let weak = Arc::downgrade(&held);
+        pods.subscribe(move |_| *held.1.lock() += 1);
+        weak
+    };
+    let early = subscribe();
+    informers.start();
+    informers.wait_synced().await;
+    assert_eq!(early.upgrade().map(|held| *held.1.lock()), Some(1));
+    client.tasks().shutdown(Duration::from_secs(1)).await;
+    let late = subscribe();
+    assert!(early.upgrade().is_none() && late.upgrade().is_none());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_server_that_calls_everything_expired_is_not_flooded() {
     for stream in [false, true] {
