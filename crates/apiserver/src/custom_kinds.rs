@@ -12,9 +12,6 @@ use parking_lot::RwLock;
 use schema::Structural;
 use schema::apply::CustomVersions;
 
-/// Group, version and plural resource name.
-type Key = (String, String, String);
-
 /// The schema of one version of a definition. It is unpacked when it is first needed: of most definitions that are
 /// installed there are no objects, and what is unpacked is larger than the definition.
 pub(crate) struct VersionSchema {
@@ -110,27 +107,32 @@ pub(crate) fn prune(object: &mut Unstructured, schema: &Structural) -> Vec<Strin
     unknown
 }
 
-/// The custom kinds that are served, by group, version and resource.
+/// The kinds of a group, by version and resource.
+type Versions = HashMap<(String, String), Arc<CustomKind>>;
+
+/// The custom kinds that are served, by group: requests for built-in ones ask here as well, and find no such group.
 #[derive(Debug, Default)]
 pub(crate) struct CustomKinds {
-    served: RwLock<HashMap<Key, Arc<CustomKind>>>,
+    served: RwLock<HashMap<String, Versions>>,
     /// Group and resource of the definitions that are being deleted.
     terminating: RwLock<HashSet<(String, String)>>,
-}
-
-fn key(group: &str, version: &str, resource: &str) -> Key {
-    (group.to_owned(), version.to_owned(), resource.to_owned())
 }
 
 impl CustomKinds {
     /// Adds or replaces a kind.
     pub(crate) fn insert(&self, group: &str, version: &str, resource: &str, kind: Arc<CustomKind>) {
-        self.served.write().insert(key(group, version, resource), kind);
+        let place = (version.to_owned(), resource.to_owned());
+        self.served.write().entry(group.to_owned()).or_default().insert(place, kind);
     }
 
     /// Removes a kind.
     pub(crate) fn remove(&self, group: &str, version: &str, resource: &str) {
-        self.served.write().remove(&key(group, version, resource));
+        let mut served = self.served.write();
+        let Some(versions) = served.get_mut(group) else { return };
+        versions.remove(&(version.to_owned(), resource.to_owned()));
+        if versions.is_empty() {
+            served.remove(group);
+        }
     }
 
     /// Notes whether the definition of a resource is being deleted.
@@ -154,6 +156,6 @@ impl CustomKinds {
     /// Finds a kind.
     #[must_use]
     pub(crate) fn get(&self, group: &str, version: &str, resource: &str) -> Option<Arc<CustomKind>> {
-        self.served.read().get(&key(group, version, resource)).cloned()
+        self.served.read().get(group)?.get(&(version.to_owned(), resource.to_owned())).cloned()
     }
 }

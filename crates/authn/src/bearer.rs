@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::{AUTHORIZATION, CONNECTION, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use rustls_pki_types::CertificateDer;
 
 use crate::authenticator::{Authenticator, AuthnError, RequestedAudiences, TokenAuthenticator};
@@ -30,7 +30,7 @@ enum Bearer<'a> {
 }
 
 fn bearer(map: &HeaderMap) -> Bearer<'_> {
-    let header = headers::values(map, AUTHORIZATION.as_str()).next().unwrap_or_default().trim();
+    let header = headers::values(map, AUTHORIZATION).next().unwrap_or_default().trim();
     let mut parts = header.splitn(3, ' ');
     let (scheme, token, rest) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default(), parts.next());
     if !scheme.eq_ignore_ascii_case("bearer") {
@@ -91,14 +91,14 @@ impl Authenticator for WebSocketBearer {
 }
 
 fn is_websocket_upgrade(map: &HeaderMap) -> bool {
-    let has = |name: &str, token: &str| {
+    let has = |name: HeaderName, token: &str| {
         headers::values(map, name).flat_map(|value| value.split(',')).any(|one| one.trim().eq_ignore_ascii_case(token))
     };
-    has(CONNECTION.as_str(), "upgrade") && has(UPGRADE.as_str(), "websocket")
+    has(CONNECTION, "upgrade") && has(UPGRADE, "websocket")
 }
 
 fn subprotocols(map: &HeaderMap) -> impl Iterator<Item = &str> {
-    headers::values(map, SEC_WEBSOCKET_PROTOCOL.as_str()).flat_map(|value| value.split(',')).map(str::trim)
+    headers::values(map, SEC_WEBSOCKET_PROTOCOL).flat_map(|value| value.split(',')).map(str::trim)
 }
 
 fn subprotocol_token(map: &HeaderMap) -> Result<Option<String>, AuthnError> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use base::SharedClock;
-use http::HeaderMap;
 use http::request::Parts;
+use http::{HeaderMap, HeaderName};
 use pki::CaPool;
 use rustls_pki_types::CertificateDer;
 
@@ -65,11 +65,15 @@ impl ProxyHeaders {
 
     /// Removes all of these headers, so that nothing behind authentication can mistake them.
     pub fn strip(&self, map: &mut HeaderMap) {
-        for name in self.username.iter().chain(&self.uid).chain(&self.groups) {
-            map.remove(name.as_str());
-        }
-        for prefix in &self.extra_prefixes {
-            headers::remove_prefixed(map, prefix);
+        let named = || self.username.iter().chain(&self.uid).chain(&self.groups);
+        // Few requests have any, so that what they have is looked at once, and nothing is looked for.
+        let is_own = |name: &HeaderName| {
+            named().any(|own| own.eq_ignore_ascii_case(name.as_str()))
+                || self.extra_prefixes.iter().any(|prefix| headers::after(name, prefix).is_some())
+        };
+        let own: Vec<HeaderName> = map.keys().filter(|name| is_own(name)).cloned().collect();
+        for name in own {
+            map.remove(name);
         }
     }
 }

@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use http::header::AsHeaderName;
 use http::{HeaderMap, HeaderName};
 
 /// All values of a header that are text, in order.
-pub(crate) fn values<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
+pub(crate) fn values<'a, N: AsHeaderName>(
+    headers: &'a HeaderMap,
+    name: N,
+) -> impl Iterator<Item = &'a str> + use<'a, N> {
     headers.get_all(name).iter().filter_map(|value| std::str::from_utf8(value.as_bytes()).ok())
 }
 
 /// What follows `prefix` (any case) in a name, which is lower-case.
-fn after<'a>(name: &'a HeaderName, prefix: &str) -> Option<&'a str> {
+pub(crate) fn after<'a>(name: &'a HeaderName, prefix: &str) -> Option<&'a str> {
     let (head, rest) = name.as_str().split_at_checked(prefix.len())?;
     head.eq_ignore_ascii_case(prefix).then_some(rest)
 }

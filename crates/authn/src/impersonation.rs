@@ -15,6 +15,8 @@ pub use modes::{Mode, Step};
 
 /// The API group of what only impersonation knows.
 const AUTHENTICATION: &str = "authentication.k8s.io";
+/// What all of its headers start with.
+const PREFIX: &str = "impersonate-";
 const USER: &str = "impersonate-user";
 const GROUP: &str = "impersonate-group";
 const UID: &str = "impersonate-uid";
@@ -67,6 +69,10 @@ impl Impersonation {
     /// # Errors
     /// [`ImpersonationError`].
     pub fn from_headers(map: &HeaderMap) -> Result<Option<Self>, ImpersonationError> {
+        // Few requests have any.
+        if !map.keys().any(|name| name.as_str().starts_with(PREFIX)) {
+            return Ok(None);
+        }
         let first = |name: &str| headers::values(map, name).next().unwrap_or_default().to_owned();
         let wish = Self {
             user: first(USER),

@@ -72,7 +72,7 @@ pub(crate) async fn dispatch(
     if let Some(peers) = cx.peers.as_ref().filter(|_| may_be_elsewhere(cx, &request)) {
         let fitting = peers.that_serve(info);
         if !fitting.is_empty() {
-            return peers::serve(peers, fitting, cx, request).await;
+            return Box::pin(peers::serve(peers, fitting, cx, request)).await;
         }
     }
     if !info.is_resource || !target::is_served(cx, info) || target::is_out_of_scope(cx, info) {
@@ -135,15 +135,16 @@ async fn on_resource(cx: &Arc<ApiCx>, request: Request<Authorized>, target: Targ
     target.check_verb(verb)?;
     check_route(&request, &target, verb)?;
     let span = traced::handling(span_name(&request, verb), &request);
+    // Each on the heap: a future is as large as the largest that it may wait for, and a get must not pay for a patch.
     let answer = match verb {
-        "watch" => watch::watch(cx, request, &target).await,
-        "list" => list::list(cx, &request, &target).await,
-        "get" => get::get(cx, &request, &target).await,
-        "create" => create::create(cx, request, &target).await,
-        "update" => update::update(cx, request, &target, Endpoint::Main).await,
-        "patch" => patch::patch(cx, request, &target, Endpoint::Main).await,
-        "delete" => delete::delete(cx, request, &target).await,
-        _ => delete_collection::delete_collection(cx, request, &target).await,
+        "watch" => Box::pin(watch::watch(cx, request, &target)).await,
+        "list" => Box::pin(list::list(cx, &request, &target)).await,
+        "get" => Box::pin(get::get(cx, &request, &target)).await,
+        "create" => Box::pin(create::create(cx, request, &target)).await,
+        "update" => Box::pin(update::update(cx, request, &target, Endpoint::Main)).await,
+        "patch" => Box::pin(patch::patch(cx, request, &target, Endpoint::Main)).await,
+        "delete" => Box::pin(delete::delete(cx, request, &target)).await,
+        _ => Box::pin(delete_collection::delete_collection(cx, request, &target)).await,
     };
     drop(span);
     answer
@@ -192,14 +193,14 @@ async fn on_subresource(cx: &Arc<ApiCx>, request: Request<Authorized>, target: T
     check_route(&request, &target, verb)?;
     let _span = traced::handling(span_name(&request, verb), &request);
     match (subresource.name, verb) {
-        ("scale", "get") => scale::get(cx, &request, &target).await,
-        ("scale", "update") => scale::update(cx, request, &target).await,
-        ("scale", "patch") => scale::patch(cx, request, &target).await,
-        ("binding", "create") => pods::bind(cx, request, &target).await,
-        ("eviction", "create") => pods::evict(cx, request, &target).await,
-        (_, "get") => get::get(cx, &request, &target).await,
-        (_, "update") => update::update(cx, request, &target, target.endpoint()?).await,
-        (_, "patch") => patch::patch(cx, request, &target, target.endpoint()?).await,
+        ("scale", "get") => Box::pin(scale::get(cx, &request, &target)).await,
+        ("scale", "update") => Box::pin(scale::update(cx, request, &target)).await,
+        ("scale", "patch") => Box::pin(scale::patch(cx, request, &target)).await,
+        ("binding", "create") => Box::pin(pods::bind(cx, request, &target)).await,
+        ("eviction", "create") => Box::pin(pods::evict(cx, request, &target)).await,
+        (_, "get") => Box::pin(get::get(cx, &request, &target)).await,
+        (_, "update") => Box::pin(update::update(cx, request, &target, target.endpoint()?)).await,
+        (_, "patch") => Box::pin(patch::patch(cx, request, &target, target.endpoint()?)).await,
         _ => Err(ApiError::unknown_resource()),
     }
 }
