@@ -1,5 +1,7 @@
 //! Warnings of volumes: sources that no node serves any more, files that lie over each other, and sources of nothing.
 
+use std::fmt;
+
 use api_machinery::field_path::Path;
 use api_types::core_v1::{DownwardAPIVolumeFile, KeyToPath, PodSpec, Volume, VolumeProjection, VolumeSource};
 
@@ -45,77 +47,108 @@ fn removed_sources(source: &VolumeSource) -> Vec<(&'static str, &'static str)> {
 
 fn overlaps(volume: &Volume, texts: &mut Vec<String>) {
     let source = &volume.volume_source;
-    let mut told = |of: &str, files: &[(String, String)]| {
+    let mut told = |of: Origin<'_>, files: &[File<'_>]| {
         let name = &volume.name;
         texts.extend(overlapping(files).map(|text| format!("volume \"{name}\" ({of}): overlapping paths: {text}")));
     };
     if let Some(map) = &source.config_map {
-        told(&format!("ConfigMap \"{}\"", map.local_object_reference.name), &of_items(&map.items, ""));
+        told(Origin::named("ConfigMap", &map.local_object_reference.name), &of_items(&map.items, None));
     }
     if let Some(secret) = &source.secret {
-        told(&format!("Secret \"{}\"", secret.secret_name), &of_items(&secret.items, ""));
+        told(Origin::named("Secret", &secret.secret_name), &of_items(&secret.items, None));
     }
     if let Some(downward) = &source.downward_api {
-        told("DownwardAPI", &of_files(&downward.items, ""));
+        told(Origin::of("DownwardAPI"), &of_files(&downward.items, None));
     }
     let Some(projected) = &source.projected else { return };
-    let files: Vec<(String, String)> = projected.sources.iter().flat_map(of_projection).collect();
-    told("Projected", &files);
+    let files: Vec<File<'_>> = projected.sources.iter().flat_map(of_projection).collect();
+    told(Origin::of("Projected"), &files);
     for _ in projected.sources.iter().filter(|source| **source == VolumeProjection::default()) {
         texts.push(format!("volume \"{}\" (Projected) has no sources provided", volume.name));
     }
 }
 
-/// A path, and how it is shown: quoted, and with the source it comes from where there are several.
-fn shown(path: &str, from: &str) -> (String, String) {
-    let from = if from.is_empty() { String::new() } else { format!(" ({from})") };
-    (path.to_owned(), format!("\"{path}\"{from}"))
+/// What a file comes from: `Projected`, `Secret "keys"`.
+#[derive(Clone, Copy)]
+struct Origin<'a> {
+    kind: &'static str,
+    name: Option<&'a str>,
 }
 
-fn of_items(items: &[KeyToPath], from: &str) -> Vec<(String, String)> {
-    items.iter().map(|item| shown(&item.path, from)).collect()
+impl<'a> Origin<'a> {
+    fn of(kind: &'static str) -> Self {
+        Self { kind, name: None }
+    }
+
+    fn named(kind: &'static str, name: &'a str) -> Self {
+        Self { kind, name: Some(name) }
+    }
 }
 
-fn of_files(files: &[DownwardAPIVolumeFile], from: &str) -> Vec<(String, String)> {
-    files.iter().map(|file| shown(&file.path, from)).collect()
+impl fmt::Display for Origin<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.kind)?;
+        self.name.map_or(Ok(()), |name| write!(out, " \"{name}\""))
+    }
 }
 
-fn of_projection(source: &VolumeProjection) -> Vec<(String, String)> {
+/// A file: quoted, and with the source it comes from where there are several.
+struct File<'a> {
+    path: &'a str,
+    origin: Option<Origin<'a>>,
+}
+
+impl fmt::Display for File<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "\"{}\"", self.path)?;
+        self.origin.map_or(Ok(()), |origin| write!(out, " ({origin})"))
+    }
+}
+
+fn of_items<'a>(items: &'a [KeyToPath], origin: Option<Origin<'a>>) -> Vec<File<'a>> {
+    items.iter().map(|item| File { path: &item.path, origin }).collect()
+}
+
+fn of_files<'a>(files: &'a [DownwardAPIVolumeFile], origin: Option<Origin<'a>>) -> Vec<File<'a>> {
+    files.iter().map(|file| File { path: &file.path, origin }).collect()
+}
+
+fn of_projection(source: &VolumeProjection) -> Vec<File<'_>> {
     let mut files = Vec::new();
     if let Some(map) = &source.config_map {
-        files.extend(of_items(&map.items, &format!("ConfigMap \"{}\"", map.local_object_reference.name)));
+        files.extend(of_items(&map.items, Some(Origin::named("ConfigMap", &map.local_object_reference.name))));
     }
     if let Some(secret) = &source.secret {
-        files.extend(of_items(&secret.items, &format!("Secret \"{}\"", secret.local_object_reference.name)));
+        files.extend(of_items(&secret.items, Some(Origin::named("Secret", &secret.local_object_reference.name))));
     }
     if let Some(downward) = &source.downward_api {
-        files.extend(of_files(&downward.items, "DownwardAPI"));
+        files.extend(of_files(&downward.items, Some(Origin::of("DownwardAPI"))));
     }
     if let Some(token) = &source.service_account_token {
-        files.push(shown(&token.path, "ServiceAccountToken"));
+        files.push(File { path: &token.path, origin: Some(Origin::of("ServiceAccountToken")) });
     }
     if let Some(bundle) = &source.cluster_trust_bundle {
         let name = bundle.name.as_deref().or(bundle.signer_name.as_deref()).unwrap_or_default();
-        files.push(shown(&bundle.path, &format!("ClusterTrustBundle \"{name}\"")));
+        files.push(File { path: &bundle.path, origin: Some(Origin::named("ClusterTrustBundle", name)) });
     }
     if let Some(certificate) = &source.pod_certificate {
-        for (path, from) in [
+        for (path, kind) in [
             (&certificate.certificate_chain_path, "PodCertificate chain"),
             (&certificate.key_path, "PodCertificate key"),
             (&certificate.credential_bundle_path, "PodCertificate credential bundle"),
         ] {
-            files.extend((!path.is_empty()).then(|| shown(path, from)));
+            files.extend((!path.is_empty()).then(|| File { path, origin: Some(Origin::of(kind)) }));
         }
     }
     files
 }
 
 /// Each pair of which one is the other or a directory above it, the later first.
-fn overlapping(files: &[(String, String)]) -> impl Iterator<Item = String> {
+fn overlapping(files: &[File<'_>]) -> impl Iterator<Item = String> {
     let above =
         |one: &str, other: &str| other.strip_prefix(one).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     let pairs =
         files.iter().enumerate().flat_map(|(index, later)| files.iter().take(index).map(move |one| (later, one)));
-    let touching = pairs.filter(move |((later, _), (one, _))| above(later, one) || above(one, later));
-    touching.map(|((_, later), (_, one))| format!("{later} with {one}"))
+    let touching = pairs.filter(move |(later, one)| above(later.path, one.path) || above(one.path, later.path));
+    touching.map(|(later, one)| format!("{later} with {one}"))
 }

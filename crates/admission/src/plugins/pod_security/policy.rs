@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Bound;
 
 use api_machinery::field_path::{ErrorList, Path};
 
@@ -149,6 +150,11 @@ impl Policy {
 
     /// The policy by a namespace's labels.
     pub(super) fn of(labels: &BTreeMap<String, String>, defaults: &Self, errors: &mut ErrorList) -> Self {
+        // Most namespaces say nothing, and every pod asks.
+        let mut said = labels.range::<str, _>((Bound::Included(PREFIX), Bound::Unbounded));
+        if !said.next().is_some_and(|(label, _)| label.starts_with(PREFIX)) {
+            return *defaults;
+        }
         let at = |label: &str| Path::new("metadata").child("labels").key(label);
         let mut policy = Self::read(labels, PREFIX, defaults, at, errors);
         let label = |name: &str| labels.get(&format!("{PREFIX}{name}"));
