@@ -24,6 +24,8 @@ mod resize;
 mod secrets;
 mod settings;
 mod snapshot;
+#[cfg(test)]
+mod tests;
 mod topology;
 
 pub use component::{COMMON, COMPONENT, OF_DRIVER, run};

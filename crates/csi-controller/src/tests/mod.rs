@@ -1,0 +1,95 @@
+//! Volumes from claim to removal: the controllers between a server and a driver at its socket; and what is left when the
+//! controllers are killed, and the driver hangs or lies, at each call that there is.
+
+mod bench;
+
+use std::time::Duration;
+
+use node_api::csi::fake::Fault;
+use node_api::tonic::Code;
+
+use bench::Bench;
+
+/// The life of a volume, in which every call of a driver happens: it is made, attached, grown, changed, snapshotted, restored,
+/// copied, and everything goes.
+async fn life(bench: &Bench, name: &str) {
+    bench.claim(name, "1Mi", None).await;
+    bench.bound(name).await;
+    bench.attach(name).await;
+    bench.grow(name, "2Mi").await;
+    bench.modify(name, "gold").await;
+    bench.snapshot(name).await;
+    let (copy, restored) = (format!("{name}-copy"), format!("{name}-restored"));
+    bench.claim(&copy, "2Mi", Some(("", "PersistentVolumeClaim", name))).await;
+    bench.claim(&restored, "2Mi", Some(("snapshot.storage.k8s.io", "VolumeSnapshot", name))).await;
+    bench.bound(&copy).await;
+    bench.bound(&restored).await;
+    bench.there_is_one_of_each(&[name, &copy, &restored]).await;
+    bench.remove(&[name, &copy, &restored], name).await;
+    bench.nothing_is_left().await;
+}
+
+/// Each call of a driver that changes something.
+const CALLS: [&str; 8] = [
+    "CreateVolume",
+    "ControllerPublishVolume",
+    "ControllerExpandVolume",
+    "ControllerModifyVolume",
+    "CreateSnapshot",
+    "DeleteSnapshot",
+    "ControllerUnpublishVolume",
+    "DeleteVolume",
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_volume_lives_and_goes_whatever_fails() {
+    let bench = Bench::new().await;
+    life(&bench, "plain").await;
+    for call in CALLS {
+        let name = call.to_lowercase();
+        // The driver refuses for now, and does what it says it has not done.
+        bench.driver.fail_next(call, Fault::Refuse(Code::Unavailable, "not now"));
+        bench.driver.fail_next(call, Fault::Lie(Code::Unavailable));
+        bench.driver.fail_next(call, Fault::Lie(Code::DeadlineExceeded));
+        life(&bench, &format!("{name}-lie")).await;
+        // The controller is killed while the driver is at work; and after it was, before anybody knows.
+        for (fault, kind) in [(Fault::Hang, "hang"), (Fault::Lie(Code::Unavailable), "unheard")] {
+            bench.driver.fail_next(call, fault);
+            let name = format!("{name}-{kind}");
+            tokio::join!(life(&bench, &name), bench.kill_at_next(call));
+        }
+    }
+    bench.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_driver_that_hangs_is_given_up_and_others_go_on() {
+    let bench = Bench::new().await;
+    bench.driver.fail_next("CreateVolume", Fault::Hang);
+    bench.claim("first", "1Mi", None).await;
+    bench.claim("second", "1Mi", None).await;
+    bench.bound("second").await;
+    // A call has two seconds here.
+    bench.bound("first").await;
+    bench.has_event("first", "ProvisioningFailed", "code = DeadlineExceeded").await;
+    bench.driver.fail_next("CreateVolume", Fault::Refuse(Code::InvalidArgument, "no such thing"));
+    bench.claim("third", "1Mi", None).await;
+    bench.has_event("third", "ProvisioningFailed", "no such thing").await;
+    bench.bound("third").await;
+    bench.shutdown().await;
+}
+
+/// A claim that is deleted while nobody knows whether its volume was made leaves no volume.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_that_goes_meanwhile_leaves_no_volume() {
+    let bench = Bench::new().await;
+    for _ in 0..3 {
+        bench.driver.fail_next("CreateVolume", Fault::Lie(Code::Unavailable));
+    }
+    bench.claim("gone", "1Mi", None).await;
+    bench.has_event("gone", "ProvisioningFailed", "the work is done all the same").await;
+    bench.delete_claim("gone").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    bench.nothing_is_left().await;
+    bench.shutdown().await;
+}
