@@ -51,13 +51,23 @@ impl Bench {
     }
 }
 
+/// A process that listens at a socket and says nothing; its connections end with it.
+fn listen(socket: &str, process: &TaskGroup) {
+    let listener = tokio::net::UnixListener::bind(socket).unwrap();
+    process.spawn_cancellable("driver", async move {
+        let mut open = Vec::new();
+        while let Ok((connection, _)) = listener.accept().await {
+            open.push(connection);
+        }
+    });
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_a_driver_published_goes_when_it_does_not_come_back() {
     let (tasks, process) = (TaskGroup::new("test"), TaskGroup::new("driver"));
     let bench = Bench::new(&tasks);
     bench.drivers.start();
-    let driver = FakeDriver::default();
-    driver.serve(Path::new(&bench.endpoint("a")), DraVersion::V1, &process).unwrap();
+    listen(&bench.endpoint("a"), &process);
     bench.drivers.add("gpu", &bench.endpoint("a"), DraVersion::V1).unwrap();
     bench.until_connected(&[true]).await;
     tokio::time::sleep(Duration::from_secs(100)).await;
@@ -70,7 +80,7 @@ async fn what_a_driver_published_goes_when_it_does_not_come_back() {
     assert_eq!(bench.removals().len(), 1, "it may come back");
     let again = TaskGroup::new("again");
     std::fs::remove_file(bench.endpoint("a")).unwrap();
-    driver.serve(Path::new(&bench.endpoint("a")), DraVersion::V1, &again).unwrap();
+    listen(&bench.endpoint("a"), &again);
     bench.until_connected(&[true]).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(bench.removals().len(), 1, "it has");
@@ -88,21 +98,21 @@ async fn what_a_driver_published_goes_when_it_does_not_come_back() {
 async fn of_two_instances_the_newest_that_is_there_is_asked() {
     let (tasks, process) = (TaskGroup::new("test"), TaskGroup::new("driver"));
     let bench = Bench::new(&tasks);
-    let (old, new) = (FakeDriver::default(), FakeDriver::default());
+    let old = FakeDriver::default();
     old.serve(Path::new(&bench.endpoint("old")), DraVersion::V1, &tasks).unwrap();
-    new.serve(Path::new(&bench.endpoint("new")), DraVersion::V1, &process).unwrap();
+    listen(&bench.endpoint("new"), &process);
     bench.drivers.add("gpu", &bench.endpoint("old"), DraVersion::V1).unwrap();
     bench.drivers.add("gpu", &bench.endpoint("new"), DraVersion::V1).unwrap();
     let error = bench.drivers.add("gpu", &bench.endpoint("new"), DraVersion::V1).unwrap_err().to_string();
     assert_eq!(error, format!("endpoint {} already registered for DRA driver plugin gpu", bench.endpoint("new")));
     bench.until_connected(&[true, true]).await;
-    let claim = |name: &str| {
-        vec![node_api::dra::v1::Claim { namespace: "ns".into(), uid: name.to_owned(), name: name.to_owned() }]
-    };
-    bench.drivers.client("gpu").unwrap().prepare(claim("1")).await.unwrap();
+    let claim = || vec![node_api::dra::v1::Claim { namespace: "ns".into(), uid: "u".into(), name: "c".into() }];
+    let unanswered = bench.drivers.client("gpu").unwrap();
+    let asked = tokio::time::timeout(Duration::from_millis(300), unanswered.prepare(claim()));
+    assert!(asked.await.is_err() && old.asked().is_empty(), "the new one is asked, which says nothing");
     process.shutdown(Duration::from_secs(1)).await;
     bench.until_connected(&[true, false]).await;
-    bench.drivers.client("gpu").unwrap().prepare(claim("2")).await.unwrap();
-    assert_eq!((new.asked(), old.asked()), (vec!["prepare ns/1".to_owned()], vec!["prepare ns/2".to_owned()]));
+    bench.drivers.client("gpu").unwrap().prepare(claim()).await.unwrap();
+    assert_eq!(old.asked(), ["prepare ns/c"]);
     tasks.shutdown(Duration::from_secs(1)).await;
 }
