@@ -184,7 +184,7 @@ async fn changes(case: &Case, times: usize) -> Result<Samples> {
         let lets_pass = number % 2 == 1;
         let body = json!({"spec": {"validations": [{"expression": changed_rule(lets_pass), "message": "changed"}]}});
         let media = "application/merge-patch+json";
-        let changed = case.site.connection.call(Method::PATCH, &path, media, body.to_string().into()).await?;
+        let changed = case.connections[0].call(Method::PATCH, &path, media, body.to_string().into()).await?;
         changed.ok().context("changing the policy")?;
         let watch = Stopwatch::start();
         while case.passes(number).await? != lets_pass {
