@@ -10,6 +10,7 @@ use pki::{AltNames, CertificateAuthority, CertificateRequest, CertificateSpec, K
 use serde_json::json;
 
 use super::harness::Api;
+use super::hostile_paths::allow;
 
 /// What is not served, and why, for users.
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
@@ -102,6 +103,9 @@ async fn updates_say_what_they_change_and_whom_they_concern() {
     let api = Api::start().await;
     api.config_map("a").await;
     let path = "/api/v1/namespaces/default/configmaps/a";
+    // What an exempt user takes is not estimated.
+    let (alice, merge) = (("authorization", "Bearer alice"), ("content-type", "application/merge-patch+json"));
+    allow(&api, "default", json!({"verbs": ["patch"], "apiGroups": [""], "resources": ["configmaps"]})).await;
     let _watch = api.open("GET /api/v1/namespaces/default/configmaps?watch=1", &[], "").await;
     let before = api.get("/metrics").await.text;
     for (body, name) in [
@@ -110,7 +114,8 @@ async fn updates_say_what_they_change_and_whom_they_concern() {
         (r#"{"data":{"k":"w"}}"#, "nothing"),
     ] {
         tokio::time::sleep(std::time::Duration::from_secs(2)).await;
-        assert_eq!(api.patch("merge-patch", path, body).await.code, 200, "{name}");
+        let patched = api.send(&format!("PATCH {path}"), &[alice, merge], body).await;
+        assert_eq!(patched.code, 200, "{name}");
     }
     let after = api.get("/metrics").await.text;
     // The sum of all series of a family whose labels contain a text.
