@@ -76,6 +76,7 @@ impl Plan {
 struct Stage {
     home: tempfile::TempDir,
     kubeconfig: PathBuf,
+    client_ca: PathBuf,
     _server: ApiServer,
     connection: Connection,
     tasks: TaskGroup,
@@ -159,7 +160,8 @@ impl Stage {
         let arguments =
             ["hollow-kubelets".into(), port.to_string().into(), identity.directory().as_os_str().to_owned()];
         let kubelets = Child::start(&program, arguments, &home.path().join("kubelets.log"))?;
-        Ok(Self { home, kubeconfig, _server: server, connection, tasks, kubelets: (kubelets, port) })
+        let (client_ca, kubelets) = (identity.file("ca.crt"), (kubelets, port));
+        Ok(Self { home, kubeconfig, client_ca, _server: server, connection, tasks, kubelets })
     }
 
     fn log(&self, name: &str) -> PathBuf {
@@ -218,7 +220,7 @@ async fn client_of(port: u16, stage: &Stage, log: &Path) -> Result<Client> {
     let mut config = ClientConfig::from_kubeconfig_file(&stage.kubeconfig)?;
     (config.server, config.trust) = (format!("https://127.0.0.1:{port}"), Trust::Insecure);
     let client = crate::sched::client(config, &stage.tasks)?;
-    let answers = async || Ok(client.send(Request::get("/livez")).await.is_ok());
+    let answers = async || Ok(client.send(Request::get("/healthz")).await.is_ok());
     until("an answer", answers).await.with_context(|| format!("see {}", log.display()))?;
     Ok(client)
 }
@@ -274,6 +276,7 @@ impl Controllers {
             format!("--kubeconfig={kubeconfig}"),
             format!("--authentication-kubeconfig={kubeconfig}"),
             format!("--authorization-kubeconfig={kubeconfig}"),
+            format!("--client-ca-file={}", stage.client_ca.display()),
             "--controllers=horizontal-pod-autoscaler-controller".to_owned(),
             "--leader-elect=false".to_owned(),
             format!("--secure-port={port}"),
