@@ -39,6 +39,9 @@ const STREAM_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 /// The most items a streamed list may hold; a node has thousands at most.
 const MAX_STREAMED_ITEMS: usize = 1_000_000;
 
+/// How often statistics of all are asked for where something of the list has gone meanwhile.
+const MAX_LISTS: usize = 3;
+
 /// Sees every finished call, for `kubelet_runtime_operations_*` metrics.
 pub trait Observer: Send + Sync + 'static {
     /// A call ended after `elapsed`; `operation` is in metric spelling, such as `run_podsandbox`.
@@ -431,15 +434,7 @@ impl Runtime for CriClient {
         &self,
         filter: Option<ContainerStatsFilter>,
     ) -> Result<Vec<ContainerStats>, CriError> {
-        let mut service = self.runtime.clone();
-        if self.list_streaming {
-            let call = service.stream_container_stats(StreamContainerStatsRequest { filter: filter.clone() });
-            if let Some(all) = self.call_streamed("list_container_stats", call, |part| part.container_stats).await? {
-                return Ok(all);
-            }
-        }
-        let call = service.list_container_stats(ListContainerStatsRequest { filter });
-        Ok(self.call("list_container_stats", Some(self.timeout), call).await?.stats)
+        while_things_go(|| self.container_stats_at_once(filter.clone())).await
     }
 
     async fn pod_sandbox_stats(&self, sandbox_id: &str) -> Result<PodSandboxStats, CriError> {
@@ -453,16 +448,7 @@ impl Runtime for CriClient {
         &self,
         filter: Option<PodSandboxStatsFilter>,
     ) -> Result<Vec<PodSandboxStats>, CriError> {
-        let mut service = self.runtime.clone();
-        if self.list_streaming {
-            let call = service.stream_pod_sandbox_stats(StreamPodSandboxStatsRequest { filter: filter.clone() });
-            let all = self.call_streamed("list_podsandbox_stats", call, |part| part.pod_sandbox_stats).await?;
-            if let Some(all) = all {
-                return Ok(all);
-            }
-        }
-        let call = service.list_pod_sandbox_stats(ListPodSandboxStatsRequest { filter });
-        Ok(self.call("list_podsandbox_stats", Some(self.timeout), call).await?.stats)
+        while_things_go(|| self.pod_sandbox_stats_at_once(filter.clone())).await
     }
 
     async fn list_metric_descriptors(&self) -> Result<Vec<MetricDescriptor>, CriError> {
@@ -507,6 +493,54 @@ impl Runtime for CriClient {
         let stream = self.call("get_container_events", None, service.get_container_events(GetEventsRequest {})).await?;
         Ok(stream.map_err(|status| CriError::from_status("get_container_events", &status)).boxed())
     }
+}
+
+impl CriClient {
+    async fn container_stats_at_once(
+        &self,
+        filter: Option<ContainerStatsFilter>,
+    ) -> Result<Vec<ContainerStats>, CriError> {
+        let mut service = self.runtime.clone();
+        if self.list_streaming {
+            let call = service.stream_container_stats(StreamContainerStatsRequest { filter: filter.clone() });
+            if let Some(all) = self.call_streamed("list_container_stats", call, |part| part.container_stats).await? {
+                return Ok(all);
+            }
+        }
+        let call = service.list_container_stats(ListContainerStatsRequest { filter });
+        Ok(self.call("list_container_stats", Some(self.timeout), call).await?.stats)
+    }
+
+    async fn pod_sandbox_stats_at_once(
+        &self,
+        filter: Option<PodSandboxStatsFilter>,
+    ) -> Result<Vec<PodSandboxStats>, CriError> {
+        let mut service = self.runtime.clone();
+        if self.list_streaming {
+            let call = service.stream_pod_sandbox_stats(StreamPodSandboxStatsRequest { filter: filter.clone() });
+            let all = self.call_streamed("list_podsandbox_stats", call, |part| part.pod_sandbox_stats).await?;
+            if let Some(all) = all {
+                return Ok(all);
+            }
+        }
+        let call = service.list_pod_sandbox_stats(ListPodSandboxStatsRequest { filter });
+        Ok(self.call("list_podsandbox_stats", Some(self.timeout), call).await?.stats)
+    }
+}
+
+/// Lists again where that names something which is gone: containerd refuses all statistics when a container goes while it
+/// makes the list.
+async fn while_things_go<T, F>(mut list: impl FnMut() -> F) -> Result<T, CriError>
+where
+    F: Future<Output = Result<T, CriError>>,
+{
+    for _ in 1..MAX_LISTS {
+        match list().await {
+            Err(error) if error.is_not_found() => {}
+            other => return other,
+        }
+    }
+    list().await
 }
 
 fn non_empty(operation: &'static str, field: &'static str, text: String) -> Result<String, CriError> {

@@ -255,6 +255,22 @@ async fn events_and_errors_cross_the_socket() {
     group.shutdown(Duration::from_secs(10)).await;
 }
 
+#[tokio::test]
+async fn statistics_outlast_what_goes_while_they_are_listed() {
+    let group = TaskGroup::new("test");
+    let (client, fake, _directory) = served(&group, false).await;
+    let gone = |operation| CriError::rpc(operation, Code::NotFound, "failed to obtain cpu stats: not found");
+    for _ in 0..2 {
+        fake.fail_next("list_container_stats", gone("list_container_stats"));
+        fake.fail_next("list_podsandbox_stats", gone("list_podsandbox_stats"));
+    }
+    assert!(client.list_container_stats(None).await.is_ok());
+    assert!(client.list_pod_sandbox_stats(None).await.is_ok());
+    fake.fail_always("list_container_stats", Some(gone("list_container_stats")));
+    assert!(client.list_container_stats(None).await.unwrap_err().is_not_found(), "not for ever");
+    group.shutdown(Duration::from_secs(10)).await;
+}
+
 async fn started(fake: &FakeRuntime, name: &str) -> String {
     let config = sandbox_config(name);
     let sandbox = fake.run_pod_sandbox(config.clone(), "").await.unwrap();
