@@ -229,7 +229,8 @@ impl Bench {
             expected.push(self.volume_of(claim).await);
         }
         let mut found: Vec<_> = self.driver.volumes().into_values().map(|volume| volume.name).collect();
-        (expected.sort(), found.sort());
+        expected.sort();
+        found.sort();
         assert_eq!(found, expected);
         assert_eq!(self.driver.snapshots().len(), 1);
     }
