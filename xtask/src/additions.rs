@@ -5,7 +5,7 @@
 //! top of the other; `cargo xtask check` sees to it that the first still fit.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail, ensure};
 
@@ -118,7 +118,9 @@ pub(crate) fn problems(root: &Path) -> Result<Vec<String>> {
             Ok(addition) => {
                 problems.extend(faults(&addition, &text));
                 // What follows another fits only where that is.
-                if let (None, Some(why)) = (&addition.after, patches::misfit(root, &file)?) {
+                let former = addition.after.map(|name| root.join(FOLDER).join(format!("{name}.patch")));
+                let in_order: Vec<&Path> = former.iter().chain([&file]).map(PathBuf::as_path).collect();
+                if let Some(why) = patches::misfit(root, &in_order)? {
                     problems.push(format!("{FOLDER}/{name}.patch cannot be added: {why}"));
                 }
             }

@@ -50,7 +50,7 @@ pub(crate) fn problems(root: &Path) -> Result<Vec<String>> {
         if let Err(error) = Mutant::parse(&name, &std::fs::read_to_string(&file)?) {
             problems.push(error.to_string());
         }
-        if let Some(why) = patches::misfit(root, &file)? {
+        if let Some(why) = patches::misfit(root, &[&file])? {
             problems.push(format!("{FOLDER}/{name}.patch cannot be planted: {why}"));
         }
     }

@@ -25,9 +25,18 @@ pub(crate) fn tests(command: &str, file: &str) -> Result<Vec<String>> {
     Ok(words.iter().skip(1).map(|word| (*word).to_owned()).collect())
 }
 
-/// Why a patch cannot be applied to the tree, if so.
-pub(crate) fn misfit(root: &Path, file: &Path) -> Result<Option<String>> {
-    let checked = git(root, &["apply", "--check", &file.to_string_lossy()])?;
+/// Why patches cannot be applied to the tree, one on top of the other, if so.
+pub(crate) fn misfit(root: &Path, files: &[&Path]) -> Result<Option<String>> {
+    // Of several files git would hold each against the tree.
+    let mut all = Vec::new();
+    for file in files {
+        all.extend(std::fs::read(file).with_context(|| file.display().to_string())?);
+    }
+    let whole = std::env::temp_dir().join(format!("coxswain-patches-{}", std::process::id()));
+    std::fs::write(&whole, all).with_context(|| whole.display().to_string())?;
+    let checked = git(root, &["apply", "--check", &whole.to_string_lossy()]);
+    std::fs::remove_file(&whole).with_context(|| whole.display().to_string())?;
+    let checked = checked?;
     Ok((!checked.status.success()).then(|| String::from_utf8_lossy(&checked.stderr).trim().to_owned()))
 }
 
