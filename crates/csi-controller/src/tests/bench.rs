@@ -125,6 +125,11 @@ impl Bench {
         self.start();
     }
 
+    /// Waits until the driver has been asked for something.
+    pub(crate) async fn is_asked(&self, call: &str) {
+        self.until("the call comes", || async { self.driver.calls().iter().any(|own| own == call) }).await;
+    }
+
     async fn until<F: Future<Output = bool>>(&self, what: &str, mut holds: impl FnMut() -> F) {
         let begun = Instant::now();
         while !holds().await {

@@ -67,6 +67,7 @@ async fn a_driver_that_hangs_is_given_up_and_others_go_on() {
     let bench = Bench::new().await;
     bench.driver.fail_next("CreateVolume", Fault::Hang);
     bench.claim("first", "1Mi", None).await;
+    bench.is_asked("CreateVolume").await;
     bench.claim("second", "1Mi", None).await;
     bench.bound("second").await;
     // A call has two seconds here.
