@@ -12,6 +12,8 @@ pub(crate) const CBOR: Feature = Feature::named("CBORServingAndStorage");
 pub(crate) const CONSTRAINED_IMPERSONATION: Feature = Feature::named("ConstrainedImpersonation");
 /// Who tells which devices a claim has needs a right to it, and drivers one for their own.
 pub(crate) const CLAIM_RIGHTS: Feature = Feature::named("DRAResourceClaimGranularStatusAuthorization");
+/// Caches are compared with the store from time to time.
+pub(crate) const DETECT_INCONSISTENCY: Feature = Feature::named("DetectCacheInconsistency");
 /// Devices are allocated to pods. The API of it is here; the scheduler and the kubelet do their parts when theirs is on.
 pub(crate) const DEVICES: Feature = Feature::named("DynamicResourceAllocation");
 /// An issuer of tokens may be reached by one of the server's ways to others.
@@ -47,6 +49,7 @@ pub(crate) const KNOWN: Known = Known::switching(&[
         CBOR,
         CLAIM_RIGHTS,
         CONSTRAINED_IMPERSONATION,
+        DETECT_INCONSISTENCY,
         DEVICES,
         ISSUER_EGRESS,
         JWKS_METRICS,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::cx::ApiCx;
+use crate::gates;
 use crate::hooks::{HookError, PostStartHook};
 
 /// How often caches are compared with the store, at most.
@@ -45,13 +46,15 @@ impl PostStartHook for ObjectCounts {
                 }
             });
         }
-        let checking = Arc::clone(cx);
-        cx.tasks().spawn_cancellable("cache-checks", async move {
-            loop {
-                tokio::time::sleep(CHECK_INTERVAL.mul_f64(1.0 + checking.rng().unit() / 2.0)).await;
-                checking.registry.check_caches().await;
-            }
-        });
+        if cx.lifecycle.gates().enabled(gates::DETECT_INCONSISTENCY) {
+            let checking = Arc::clone(cx);
+            cx.tasks().spawn_cancellable("cache-checks", async move {
+                loop {
+                    tokio::time::sleep(CHECK_INTERVAL.mul_f64(1.0 + checking.rng().unit() / 2.0)).await;
+                    checking.registry.check_caches().await;
+                }
+            });
+        }
         Ok(())
     }
 }

@@ -8,7 +8,6 @@ use crate::feature::Feature;
 pub(crate) const ABSENT: &[Feature] = &[
     Feature::named("CSIServiceAccountTokenSecrets"),
     Feature::named("DRAExtendedResource"),
-    Feature::named("DetectCacheInconsistency"),
     Feature::named("KubeletEnsureSecretPulledImages"),
     Feature::named("KubeletPSI"),
     Feature::named("KubeletServiceAccountTokenForCredentialProviders"),

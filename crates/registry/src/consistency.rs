@@ -5,13 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use storage::{KeyRange, StorageError};
-use watch_cache::Snapshot;
+use watch_cache::{PAGE_KEYS, Snapshot};
 
 use crate::registry::Registry;
 use crate::store::Store;
-
-/// How many keys are read at a time.
-const PAGE_KEYS: usize = 10_000;
 
 /// What a comparison found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -35,6 +35,12 @@ const ROWS: &[Row] = &[
         off: "users",
     },
     Row {
+        feature: gates::DETECT_INCONSISTENCY,
+        see: |gates| Box::pin(compared(gates)),
+        on: "caches are compared",
+        off: "",
+    },
+    Row {
         feature: gates::ISSUER_EGRESS,
         see: |gates| Box::pin(egress(gates)),
         on: "it starts",
@@ -191,6 +197,16 @@ async fn resized(gates: Gates) -> String {
     assert_eq!(made.code, 201, "{}", made.text);
     let more = r#"{"spec":{"resources":{"requests":{"cpu":"2"}}}}"#;
     api.patch("merge-patch", &format!("{pods}/p/resize"), more).await.code.to_string()
+}
+
+/// Whether caches are compared with the store before ten minutes are over.
+async fn compared(gates: Gates) -> String {
+    let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
+    api.wait_until_ready().await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let text = api.get("/metrics").await.text;
+    let seen = text.lines().any(|line| line.starts_with("apiserver_storage_consistency_checks_total{"));
+    if seen { "caches are compared".to_owned() } else { String::new() }
 }
 
 /// The form in which a client is answered that would like CBOR best.
