@@ -183,3 +183,31 @@ impl<V: Vector> Resettable for Family<V> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn label_values_have_one_hash_each_wherever_they_are_cut() {
+        let long = "x".repeat(300);
+        let fill = "y".repeat(191);
+        let all: [&[&str]; 10] = [
+            &[],
+            &[""],
+            &["", ""],
+            &["ab", "c"],
+            &["a", "bc"],
+            &["abc"],
+            &[&long],
+            &[&long, ""],
+            &[&fill, "z"],
+            &["z", &fill],
+        ];
+        let mut seen = BTreeSet::new();
+        for values in all {
+            assert!(seen.insert(fingerprint(values)), "{values:?}");
+            assert_eq!(fingerprint(values), fingerprint(values));
+        }
+    }
+}

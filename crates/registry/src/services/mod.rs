@@ -1,8 +1,8 @@
 //! What Services keep beside themselves: cluster addresses and node ports.
 //!
 //! An address is an `IPAddress` object of its own, and a bit where older servers look for it while one of their releases is
-//! emulated; ports are a bitmap under `ranges/` in the store, which all servers share. A reservation is taken before the Service is checked and given back where it is not written. A crash in
-//! between is found by repair.
+//! emulated; ports are a bitmap under `ranges/` in the store, which all servers share. A reservation is taken before the
+//! Service is checked and given back where it is not written. A crash in between is found by repair.
 
 mod address_repair;
 mod addresses;

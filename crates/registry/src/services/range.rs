@@ -1,4 +1,5 @@
-//! A range of numbers in the store, such as that of ports, shared by all servers: each change is one compare-and-swap of its bitmap.
+//! A range of numbers in the store, such as that of ports, shared by all servers: each change is one compare-and-swap of its
+//! bitmap.
 
 use std::sync::Arc;
 
