@@ -1,38 +1,30 @@
 //! From flags to a running kubelet.
 
-use std::net::SocketAddr;
-use std::path::Path;
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+mod groups;
+mod serving;
 
-use api_machinery::time::{GoDuration, Time};
+use std::sync::Arc;
+use std::time::Duration;
+
 use api_types::core_v1::{Node, Service};
 use api_types::node_v1::RuntimeClass;
-use authn::{Anonymous, Authenticator, BearerHeader, Chain, ClientCertificate, SubjectUid, TokenCache};
 use client::{Client, ClientCx, EventRecorder, InformerOptions, Informers, RequestMetrics, Scope};
 use component_base::Lifecycle;
-use component_base::debugging::{Contention, Debugging};
 use component_base::flags::Options;
-use component_base::health::{Check, Endpoint, Health};
 use component_base::metrics::{Metrics, MetricsOptions};
-use component_base::reload::{Reload, spawn_reloader};
-use component_base::serving::{BoxError, Limits, PortSharing, Security, Server, bind, handler_fn, text};
-use component_base::tls::{CaFile, CertFiles, ServerTls, ServingCerts, TlsOptions};
-use component_base::zpages::Zpages;
-use http::StatusCode;
+use component_base::serving::BoxError;
 use kubelet_node::shutdown::{Period, ShutdownManager};
 use kubelet_node::topology::TopologyManager;
 use kubelet_node::user_namespaces::UserNamespaces;
 use node_api::cri::v1::StatusResponse;
-use node_api::cri::{ClientOptions, Code, CriClient, CriError, Images, Observer, Runtime as _};
-use pki::{CaBundle, CaPool};
+use node_api::cri::{ClientOptions, CriClient, Images, Observer};
 use sys::cgroups::{Cgroups, LinuxCgroups, Version};
 use sys::exec::LinuxExec;
 use sys::mounts::LinuxMounts;
 use sys::net::{IpRoute, Network};
 
 use crate::certificates;
-use crate::config::{self, LIMITED_SWAP, Plan, gates};
+use crate::config::{self, Plan, gates};
 use crate::engine::{EngineDeps, PodEngine};
 use crate::events::{ApiEvents, LoggedEvents};
 use crate::eviction::{Evictor, Gauge, Measure};
@@ -43,24 +35,16 @@ use crate::metrics::KubeletMetrics;
 use crate::node::{self, AddressSource, Facts, LeaseKeeper, Memory, NodeState, Reporter, RuntimeHealth};
 use crate::objects::{ApiObjects, NoObjects, Objects};
 use crate::resource_managers;
-use crate::resources::container::ContainerLimits;
-use crate::resources::swap::SwapBehavior;
-use crate::resources::{Driver, PodGroups, Systemd, all_pods_limits};
-use crate::server::{Access, Api, Authorizer, Everyone, ReadOnly, ReviewAuthorizer, ReviewTokens, Secured, Stats};
+use crate::resources::{PodGroups, all_pods_limits};
 use crate::setup::Setup;
 use crate::shutdown;
 use crate::volumes::{CsiDeps, Layout, VolumeDeps, VolumeSet};
 use crate::watchdog;
 
-/// How often the runtime is asked for its cgroup driver, and the pause in between.
-const DRIVER_TRIES: usize = 3;
-const DRIVER_PAUSE: Duration = Duration::from_secs(2);
 /// Objects that nobody reads are forgotten after this many sync periods.
 const IDLE_SYNCS: u32 = 5;
 /// Time that an event gets to be sent before the process ends.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// From this version of upstream on, a runtime must tell its driver of control groups.
-const DRIVER_REQUIRED_FROM: &str = "1.37.0";
 /// Time that requests get to end.
 const SERVER_DRAIN: Duration = Duration::from_secs(1);
 
@@ -97,8 +81,8 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
         tokio::time::sleep(LAST_WORDS).await;
         return Err(error);
     }
-    let api = Arc::new(api(&dependencies, &plan, &lifecycle)?);
-    let servers = serve(&dependencies, &plan, &lifecycle, &api).await?;
+    let api = Arc::new(serving::api(&dependencies, &plan, &lifecycle)?);
+    let servers = serving::serve(&dependencies, &plan, &lifecycle, &api).await?;
     if let Some(interval) = watchdog {
         let tell = || component_base::notify::notify("WATCHDOG=1");
         lifecycle.tasks().spawn_cancellable("watchdog", watchdog::run(interval, api.health.clone(), tell));
@@ -209,8 +193,8 @@ impl Dependencies {
         let observer: Arc<dyn Observer> = own_metrics.clone();
         let options = ClientOptions { observer: Some(observer), ..cri_options(plan) };
         let runtime = Arc::new(CriClient::connect(&options).await?);
-        let driver = cgroup_driver(&runtime, plan, &own_metrics).await?;
-        let groups = pod_groups(plan, cgroups, driver).await?;
+        let driver = groups::cgroup_driver(&runtime, plan, &own_metrics).await?;
+        let groups = groups::pod_groups(plan, cgroups, driver).await?;
         let events: Arc<dyn Events> = match &clients {
             Some(clients) => Arc::new(ApiEvents(EventRecorder::new(&clients.events, "kubelet", &plan.node.name))),
             None => Arc::new(LoggedEvents),
@@ -440,7 +424,7 @@ fn node_side(
     let setup = Setup {
         volumes: volumes.clone(),
         groups: groups.clone(),
-        limits: container_limits(plan, facts, groups.cgroups()),
+        limits: groups::container_limits(plan, facts, groups.cgroups()),
         objects,
         node: view.clone(),
         events: events.clone(),
@@ -466,251 +450,10 @@ fn node_side(
     (side, volumes)
 }
 
-fn container_limits(plan: &Plan, facts: &Facts, cgroups: &dyn Cgroups) -> ContainerLimits {
-    let config = &plan.config;
-    let version = cgroups.version();
-    let period = config.cpu_cfs_quota_period.map_or(Duration::from_millis(100), GoDuration::to_std);
-    let (memory, swap) =
-        facts.proc().memory().map(|memory| (memory.total_bytes, memory.swap_total_bytes)).unwrap_or_default();
-    ContainerLimits {
-        cpu_quota: config.cpu_cfs_quota != Some(false),
-        cpu_period_us: i64::try_from(period.as_micros()).unwrap_or(100_000),
-        version,
-        swap_accounting: host::counts_swap(version),
-        swap: match config.memory_swap.swap_behavior.as_str() {
-            LIMITED_SWAP => SwapBehavior::Limited { swap_bytes: i64::try_from(swap).unwrap_or(i64::MAX) },
-            _ => SwapBehavior::NoSwap,
-        },
-        single_process_oom_kill: config.single_process_oom_kill.unwrap_or(version == Version::V1),
-        huge_pages: facts.huge_page_names(),
-        memory_capacity: i64::try_from(memory).unwrap_or(i64::MAX),
-    }
-}
-
 fn cri_options(plan: &Plan) -> ClientOptions {
     ClientOptions {
         image_endpoint: plan.config.image_service_endpoint.clone(),
         request_timeout: plan.config.runtime_request_timeout.to_std(),
         ..ClientOptions::new(&plan.config.container_runtime_endpoint)
     }
-}
-
-/// The groups of pods, made by the driver.
-async fn pod_groups(plan: &Plan, cgroups: Arc<dyn Cgroups>, driver: Driver) -> Result<Arc<PodGroups>, BoxError> {
-    let settings = plan.cgroups(driver).ok_or("invalid cgroup root")?;
-    Ok(match driver {
-        Driver::Cgroupfs => PodGroups::new(cgroups, settings),
-        Driver::Systemd => PodGroups::of_systemd(cgroups, Arc::new(systemd().await?), settings),
-    })
-}
-
-/// The machine's systemd, which the driver of this name needs.
-async fn systemd() -> Result<Systemd, BoxError> {
-    let failed = |error| {
-        format!(
-            "the cgroup driver is systemd, by the runtime's word or cgroupDriver, but {error}; on a machine without \
-             systemd, set both to cgroupfs"
-        )
-    };
-    Ok(Systemd::connect().await.map_err(failed)?)
-}
-
-/// What the runtime says wins; one that does not know the question leaves it to the configuration.
-async fn cgroup_driver(runtime: &CriClient, plan: &Plan, metrics: &KubeletMetrics) -> Result<Driver, BoxError> {
-    use node_api::cri::v1::CgroupDriver;
-    let configured = Driver::from_name(&plan.config.cgroup_driver).ok_or("unknown cgroup driver")?;
-    let mut last = None;
-    for _ in 0..DRIVER_TRIES {
-        match runtime.runtime_config().await {
-            Ok(answer) => {
-                let driver = answer.linux.map(|linux| linux.cgroup_driver());
-                return Ok(match driver {
-                    Some(CgroupDriver::Systemd) => Driver::Systemd,
-                    Some(CgroupDriver::Cgroupfs) => Driver::Cgroupfs,
-                    None => configured,
-                });
-            }
-            Err(CriError::Rpc { code: Code::Unimplemented, .. }) => {
-                tracing::warn!(
-                    "CRI implementation should be updated to support RuntimeConfig. Falling back to the configured cgroup driver"
-                );
-                metrics.losing_support.with(&[DRIVER_REQUIRED_FROM]).set(1.0);
-                return Ok(configured);
-            }
-            Err(error) => last = Some(error),
-        }
-        tokio::time::sleep(DRIVER_PAUSE).await;
-    }
-    Err(last.map_or_else(|| "no answer".into(), Into::into))
-}
-
-/// Starts the servers that the configuration asks for.
-async fn serve(
-    dependencies: &Dependencies,
-    plan: &Plan,
-    lifecycle: &Lifecycle,
-    api: &Arc<Api>,
-) -> Result<Vec<component_base::serving::ServerHandle>, BoxError> {
-    let (config, tasks) = (&plan.config, lifecycle.tasks());
-    let mut servers = Vec::new();
-    if config.enable_server != Some(false) {
-        let (tls, authentication) = secure(dependencies, plan, lifecycle).await?;
-        let access = Access { authentication, authorizer: authorizer(dependencies, plan)? };
-        let listener =
-            bind(SocketAddr::new(config.address.parse()?, u16::try_from(config.port)?), PortSharing::Exclusive)?;
-        let secured = Arc::new(Secured { api: api.clone(), access });
-        let server = Server::new(secured, Security::Tls(tls)).with_limits(Limits::default());
-        servers.push(server.spawn(tasks, listener)?);
-        tracing::info!(address = config.address, port = config.port, "Starting to listen");
-    }
-    if config.read_only_port > 0 {
-        let address = SocketAddr::new(config.address.parse()?, u16::try_from(config.read_only_port)?);
-        let listener = bind(address, PortSharing::Exclusive)?;
-        servers.push(Server::new(Arc::new(ReadOnly(api.clone())), Security::Plain).spawn(tasks, listener)?);
-    }
-    let port = config.healthz_port.unwrap_or(10248);
-    if port > 0 {
-        let address = SocketAddr::new(config.healthz_bind_address.parse()?, u16::try_from(port)?);
-        let listener = bind(address, PortSharing::Exclusive)?;
-        let handler = handler_fn(async |request: component_base::serving::Request| match request.uri().path() {
-            "/healthz" => text(StatusCode::OK, "ok"),
-            _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
-        });
-        servers.push(Server::new(Arc::new(handler), Security::Plain).spawn(tasks, listener)?);
-    }
-    Ok(servers)
-}
-
-fn api(dependencies: &Dependencies, plan: &Plan, lifecycle: &Lifecycle) -> Result<Api, BoxError> {
-    let volumes = dependencies.volumes.clone();
-    let (metrics, slis) = (dependencies.metrics.all.clone(), Metrics::new(MetricsOptions::default()));
-    metrics.show_gates(lifecycle.gates());
-    metrics.show_versions(lifecycle.versions());
-    let health = Health::new(&slis, Duration::ZERO);
-    let engine = dependencies.engine.clone();
-    let sync_loop = move || engine.sync_loop_health().map_err(|error| error.to_string());
-    health.add(&[Endpoint::Healthz], &Check::instant("syncloop", sync_loop))?;
-    if let Some(logging) = lifecycle.logging().cloned() {
-        health.add(&[Endpoint::Healthz], &Check::instant("log", move || logging.check()))?;
-    }
-    let boot = dependencies.facts.proc().boot_time_seconds().ok().and_then(|seconds| i64::try_from(seconds).ok());
-    let memory = dependencies.facts.proc().memory().map(|memory| memory.total_bytes).unwrap_or_default();
-    let boot = Time::from_unix_seconds(boot.unwrap_or_default());
-    Ok(Api {
-        engine: dependencies.engine.clone(),
-        runtime: dependencies.runtime.clone(),
-        config: Arc::new(plan.config.clone()),
-        health,
-        metrics,
-        slis,
-        probes: dependencies.metrics.probes.clone(),
-        own: dependencies.metrics.own.clone(),
-        claims: Box::new(move |pods| {
-            let volumes = volumes.clone();
-            Box::pin(async move { volumes.claimed_rooms(&pods).await })
-        }),
-        claims_shown: Default::default(),
-        cert_dir: plan.cert_dir.clone(),
-        stats: Stats::new(
-            &plan.node.name,
-            &plan.node.root_dir,
-            dependencies.groups.clone(),
-            dependencies.images.clone(),
-            boot,
-            memory,
-            dependencies.gauge.clone(),
-        ),
-        clock: lifecycle.clock().clone(),
-        tasks: lifecycle.tasks().clone(),
-        translates: lifecycle.gates().enabled(gates::EXTEND_WEBSOCKETS),
-        zpages: Zpages::new("kubelet", lifecycle, &["/configz", "/healthz", "/metrics", "/pods"]),
-        debugging: Debugging::new(lifecycle, Contention::Untold),
-    })
-}
-
-/// The certificate that is shown, and who is recognised.
-async fn secure(
-    dependencies: &Dependencies,
-    plan: &Plan,
-    lifecycle: &Lifecycle,
-) -> Result<(Arc<ServerTls>, Chain), BoxError> {
-    let config = &plan.config;
-    let certs = serving_certs(dependencies, plan, lifecycle).await?;
-    let options = TlsOptions {
-        min_version: config.tls_min_version.clone(),
-        cipher_suites: config.tls_cipher_suites.clone(),
-        curve_preferences: config.tls_curve_preferences.iter().map(|curve| i64::from(*curve)).collect(),
-        ..TlsOptions::default()
-    };
-    let tls = ServerTls::new(certs.clone(), options)?;
-    let mut targets: Vec<Arc<dyn Reload>> = vec![certs];
-    let mut members: Vec<Arc<dyn Authenticator>> = Vec::new();
-    let ca = &config.authentication.x509.client_ca_file;
-    if !ca.is_empty() {
-        let file = CaFile::load(ca)?;
-        tls.request_client_certs(&[&file.bundle().load_full()])?;
-        let pool = Arc::new(CaPool::new(CaBundle::from_pem(&file.pem())?));
-        follow(&file, &pool, &tls, ca);
-        members.push(Arc::new(ClientCertificate::new(pool, lifecycle.clock().clone(), SubjectUid::Ignored)));
-        targets.push(file);
-    }
-    if config.authentication.webhook.enabled == Some(true) {
-        let client = dependencies.clients.as_ref().ok_or("no client provided, cannot use webhook authentication")?;
-        let tokens = Arc::new(ReviewTokens(client.main.clone()));
-        let ttl = config.authentication.webhook.cache_ttl.to_std();
-        let cache = TokenCache::new(tokens, ttl, lifecycle.clock().clone(), lifecycle.rng(), lifecycle.tasks().clone());
-        members.push(Arc::new(BearerHeader(Arc::new(cache))));
-    }
-    spawn_reloader(lifecycle.tasks(), targets);
-    let anonymous = (config.authentication.anonymous.enabled == Some(true)).then(Anonymous::default);
-    Ok((tls, Chain::new(members, anonymous, Vec::new())))
-}
-
-/// A changed bundle is in force for new connections and for open ones.
-fn follow(file: &Arc<CaFile>, pool: &Arc<CaPool>, tls: &Arc<ServerTls>, path: &str) {
-    let (pool, tls, path) = (Arc::downgrade(pool), Arc::downgrade(tls), Path::new(path).to_owned());
-    file.on_change(move |bundle| {
-        let (Some(pool), Some(tls)) = (pool.upgrade(), tls.upgrade()) else { return };
-        if let Err(error) = tls.request_client_certs(&[bundle]) {
-            tracing::error!(%error, "Applying a new client CA bundle failed");
-        }
-        if let Err(error) = pool.reload(&path) {
-            tracing::error!(%error, "Applying a new client CA bundle failed");
-        }
-    });
-}
-
-async fn serving_certs(
-    dependencies: &Dependencies,
-    plan: &Plan,
-    lifecycle: &Lifecycle,
-) -> Result<Arc<ServingCerts>, BoxError> {
-    let config = &plan.config;
-    if !config.tls_cert_file.is_empty() {
-        let files =
-            CertFiles { cert: config.tls_cert_file.clone().into(), key: config.tls_private_key_file.clone().into() };
-        return Ok(ServingCerts::load(Some(&files), &[])?);
-    }
-    let requested = config.server_tls_bootstrap && lifecycle.gates().enabled(gates::ROTATE_SERVER_CERTIFICATE);
-    if let (true, Some(clients)) = (requested, &dependencies.clients) {
-        return Ok(certificates::request_serving(
-            plan,
-            lifecycle,
-            &clients.main,
-            dependencies.state.clone(),
-            &dependencies.metrics.own,
-        )?);
-    }
-    let now: SystemTime = lifecycle.clock().wall();
-    Ok(certificates::self_signed(plan, lifecycle.rng(), now)?)
-}
-
-fn authorizer(dependencies: &Dependencies, plan: &Plan) -> Result<Arc<dyn Authorizer>, BoxError> {
-    let settings = &plan.config.authorization;
-    if settings.mode == "AlwaysAllow" {
-        return Ok(Arc::new(Everyone));
-    }
-    let clients = dependencies.clients.as_ref().ok_or("no client provided, cannot use webhook authorization")?;
-    let (yes, no) = (settings.webhook.cache_authorized_ttl.to_std(), settings.webhook.cache_unauthorized_ttl.to_std());
-    Ok(Arc::new(ReviewAuthorizer::new(&clients.main, &plan.node.name, yes, no)))
 }
