@@ -128,8 +128,11 @@ bench-elastic: ## What metrics-server takes for 5,000 pods, and kube-controller-
 	$(BIN)/bench-elastic --bin-dir=$(BIN) $(FLAGS)
 
 bench-codec: ## JSON and protobuf beside serde and prost derives, and what api-types costs to build
-	$(CARGO) run --locked --release --manifest-path bench/codec/Cargo.toml -- $(FLAGS)
-	bench/codec/build-cost.sh
+	$(CARGO) run --locked --release --manifest-path bench/peers/Cargo.toml --bin bench-codec -- $(FLAGS)
+	bench/peers/build-cost.sh
+
+bench-cel: ## Evaluating rules in the expression language beside the crate cel
+	$(CARGO) run --locked --release --manifest-path bench/peers/Cargo.toml --bin bench-cel -- $(FLAGS)
 
 bench-up: build images ## From coxswain up to the first running pod, and the memory of idle processes (as root)
 	$(CARGO) build --locked --release -p bench --bin bench-up
