@@ -59,3 +59,20 @@ async fn increment(subject: &Subject, times: usize) {
         };
     }
 }
+
+/// Reads may be asked for together with those of others: each is of its own key, and sees what its reader wrote before.
+pub(super) async fn everyone_reads_what_he_wrote(subject: Subject) {
+    const READERS: usize = 100;
+    join_all((0..READERS).map(|reader| read_back(&subject, reader))).await;
+}
+
+async fn read_back(subject: &Subject, reader: usize) {
+    let (own, nobodys) = (format!("reader/{reader}"), format!("nobody/{reader}"));
+    for round in 0..ROUNDS {
+        let value = format!("{reader}/{round}");
+        let revision = subject.put(&own, &value).await;
+        let kv = subject.value(&own).await.expect("it was written");
+        assert_eq!((subject.name_of(&kv.key), text(&kv), kv.mod_revision), (own.clone(), value, revision));
+        assert!(subject.value(&nobodys).await.is_none());
+    }
+}

@@ -81,6 +81,7 @@ pub const ALL: &[Case] = cases![
     leases::an_unknown_lease_is_refused,
     concurrency::one_winner_per_round,
     concurrency::no_increment_is_lost,
+    concurrency::everyone_reads_what_he_wrote,
     model::random_operations_agree_with_the_model,
     compaction::compacted_history_is_an_error,
     compaction::compaction_keeps_what_it_must,

@@ -6,6 +6,7 @@
 
 mod connection;
 mod convert;
+mod gather;
 #[cfg(test)]
 mod tests;
 mod transport;
@@ -18,8 +19,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base::{Backoff, SharedRng, TaskGroup};
 use etcd_client::{Compare, CompareOp, DeleteOptions, GetOptions, PutOptions, TxnOp, TxnOpResponse};
+use futures_util::FutureExt as _;
 
 use self::connection::Members;
+use self::gather::Gatherer;
 use crate::{Backend, EventStream, Expect, Get, Key, KeyRange, LeaseId, Revision, Slice, StorageError, Txn, Write};
 
 pub use connection::{EtcdOptions, EtcdTls};
@@ -33,6 +36,7 @@ const VERSION_INTERVAL: Duration = Duration::from_secs(60);
 /// A connection to an etcd cluster.
 pub struct Etcd {
     members: Arc<Members>,
+    reads: Gatherer,
     rng: SharedRng,
 }
 
@@ -46,7 +50,8 @@ impl Etcd {
     pub async fn connect(options: EtcdOptions, rng: SharedRng, group: &TaskGroup) -> Result<Arc<Self>, StorageError> {
         let dial_timeout = options.dial_timeout;
         let members = Arc::new(Members::new(options, group.clone()).await?);
-        let etcd = Self { members, rng };
+        let reads = gathered(&members);
+        let etcd = Self { members, reads, rng };
         let answered = tokio::time::timeout(dial_timeout, etcd.first_answer()).await;
         answered.map_err(|_| StorageError::unavailable("context deadline exceeded"))?;
         etcd.check_versions().await;
@@ -80,6 +85,58 @@ impl Etcd {
     }
 }
 
+/// Reads of keys that are asked for together: one by itself as upstream asks, several in a transaction that writes nothing,
+/// which sees what was acknowledged before it as a single read does.
+fn gathered(members: &Arc<Members>) -> Gatherer {
+    let members = Arc::clone(members);
+    Gatherer::new(Arc::new(move |keys: Vec<Key>| {
+        let members = Arc::clone(&members);
+        async move {
+            let together = match keys.as_slice() {
+                [key] => return Ok(vec![get(&members, key).await?]),
+                keys => get_together(&members, keys).await,
+            };
+            match together {
+                // It may allow fewer operations in a transaction, or not so large an answer.
+                Err(error) if !error.is_transient() => {
+                    futures_util::future::try_join_all(keys.iter().map(|key| get(&members, key))).await
+                }
+                outcome => outcome,
+            }
+        }
+        .boxed()
+    }))
+}
+
+async fn get(members: &Members, key: &Key) -> Result<Get, StorageError> {
+    let bytes = key.as_bytes().to_vec();
+    let mut response = members
+        .read(move |client| {
+            let (mut kv, bytes) = (client.kv.clone(), bytes.clone());
+            async move { kv.get(bytes, None).await }
+        })
+        .await?;
+    let revision = convert::revision(response.header())?;
+    let kv = response.take_kvs().into_iter().next().map(convert::owned);
+    Ok(Get { kv, revision })
+}
+
+async fn get_together(members: &Members, keys: &[Key]) -> Result<Vec<Get>, StorageError> {
+    let response = members
+        .read(|client| {
+            let operations = keys.iter().map(|key| TxnOp::get(key.as_bytes(), None)).collect::<Vec<_>>();
+            let mut kv = client.kv.clone();
+            async move { kv.txn(etcd_client::Txn::new().and_then(operations)).await }
+        })
+        .await?;
+    let revision = convert::revision(response.header())?;
+    let found = response.op_responses().into_iter().map(|operation| match operation {
+        TxnOpResponse::Get(mut get) => get.take_kvs().into_iter().next().map(convert::owned),
+        _ => None,
+    });
+    Ok(found.map(|kv| Get { kv, revision }).collect())
+}
+
 impl std::fmt::Debug for Etcd {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Etcd")
@@ -89,17 +146,7 @@ impl std::fmt::Debug for Etcd {
 #[async_trait]
 impl Backend for Etcd {
     async fn get(&self, key: &Key) -> Result<Get, StorageError> {
-        let bytes = key.as_bytes().to_vec();
-        let mut response = self
-            .members
-            .read(move |client| {
-                let (mut kv, bytes) = (client.kv.clone(), bytes.clone());
-                async move { kv.get(bytes, None).await }
-            })
-            .await?;
-        let revision = convert::revision(response.header())?;
-        let kv = response.take_kvs().into_iter().next().map(convert::owned);
-        Ok(Get { kv, revision })
+        self.reads.get(key).await
     }
 
     async fn range(&self, range: &KeyRange, limit: usize, at: Option<Revision>) -> Result<Slice, StorageError> {
@@ -179,15 +226,8 @@ impl Backend for Etcd {
     }
 
     async fn current_revision(&self) -> Result<Revision, StorageError> {
-        let options = GetOptions::new().with_count_only();
-        let response = self
-            .members
-            .read(move |client| {
-                let (mut kv, options) = (client.kv.clone(), options.clone());
-                async move { kv.get(HEALTH_KEY, Some(options)).await }
-            })
-            .await?;
-        convert::revision(response.header())
+        // There need be no such key: each answer tells the revision.
+        Ok(self.reads.get(&Key::from(HEALTH_KEY)).await?.revision)
     }
 
     fn supports_progress(&self) -> bool {
