@@ -8,7 +8,7 @@ use api_machinery::json;
 use api_machinery::object::{Kind, Object};
 use api_types::core_v1::{PersistentVolume, PersistentVolumeClaim};
 use api_types::resource_v1::{DeviceClass, ResourceClaim, ResourceSlice};
-use api_types::storage_v1::StorageClass;
+use api_types::storage_v1::{CSINode, StorageClass};
 use async_trait::async_trait;
 use scheduler::{Listers, NotFound, ObjectWriter, WriteError};
 use serde_json::{Value, json};
@@ -21,6 +21,8 @@ const DRIVER: &str = "csi.bench.test";
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 /// Devices of each node: a node has room for 40 pods.
 const DEVICES: usize = 40;
+/// Volumes that can be attached to a node, as with upstream's.
+const ATTACHABLE: i32 = 39;
 
 fn read<T: Kind + Object + Default>(manifest: &Value) -> Result<Arc<T>> {
     let mut object = T::default();
@@ -65,8 +67,13 @@ fn persistent_volume(name: &str, claim: &str, class: &str) -> Value {
         "claimRef": {"namespace": NAMESPACE, "name": claim, "uid": format!("uid-{claim}")}}})
 }
 
-/// A volume for each pod, made and bound before.
-pub(super) fn bound_volumes(listers: &Listers, _nodes: usize, pods: usize) -> Result<()> {
+/// A volume for each pod, made and bound before, and nodes that take so many; `SchedulingCSIPVs` of `scheduler_perf`.
+pub(super) fn bound_volumes(listers: &Listers, nodes: usize, pods: usize) -> Result<()> {
+    for number in 0..nodes {
+        let drivers = json!([{"name": DRIVER, "nodeID": "bench", "allocatable": {"count": ATTACHABLE}}]);
+        let name = format!("node-{number:05}");
+        put::<CSINode>(listers, &json!({"metadata": {"name": name}, "spec": {"drivers": drivers}}))?;
+    }
     put::<StorageClass>(
         listers,
         &json!({"metadata": {"name": "bound"}, "provisioner": DRIVER, "volumeBindingMode": "Immediate"}),
@@ -79,7 +86,7 @@ pub(super) fn bound_volumes(listers: &Listers, _nodes: usize, pods: usize) -> Re
     Ok(())
 }
 
-/// A claim for each pod whose volume is made where the pod goes.
+/// A claim for each pod whose volume is made where the pod goes; upstream's benchmark has none of these.
 pub(super) fn delayed_volumes(listers: &Listers, _nodes: usize, pods: usize) -> Result<()> {
     let class =
         json!({"metadata": {"name": DELAYED}, "provisioner": DRIVER, "volumeBindingMode": "WaitForFirstConsumer"});
@@ -87,7 +94,8 @@ pub(super) fn delayed_volumes(listers: &Listers, _nodes: usize, pods: usize) -> 
     (0..pods).try_for_each(|number| put::<PersistentVolumeClaim>(listers, &volume_claim(number, DELAYED, None)))
 }
 
-/// Devices on every node, and a claim for one of them for each pod.
+/// Devices on every node, and a claim for one of them for each pod; `SchedulingWithResourceClaimTemplate` of `scheduler_perf`,
+/// after the claims were made of their template.
 pub(super) fn devices(listers: &Listers, nodes: usize, pods: usize) -> Result<()> {
     let selector = json!({"cel": {"expression": format!("device.driver == '{DRIVER}'")}});
     put::<DeviceClass>(listers, &json!({"metadata": {"name": "bench"}, "spec": {"selectors": [selector]}}))?;

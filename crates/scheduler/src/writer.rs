@@ -3,7 +3,7 @@
 
 use api_machinery::meta::Condition;
 use api_machinery::object::Kind;
-use api_types::core_v1::{PersistentVolume, PersistentVolumeClaim, Pod, PodStatus};
+use api_types::core_v1::{ObjectReference, PersistentVolume, PersistentVolumeClaim, Pod, PodStatus};
 use api_types::resource_v1::ResourceClaim;
 use api_types::scheduling_v1alpha2::PodGroup;
 use async_trait::async_trait;
@@ -114,8 +114,8 @@ pub struct PodEvent<'a> {
     pub scheduler: &'a str,
     /// The pod it is about.
     pub about: &'a Pod,
-    /// Another pod that it has to do with.
-    pub related: Option<&'a Pod>,
+    /// What else it has to do with.
+    pub related: Option<ObjectReference>,
     /// How important it is.
     pub severity: Severity,
     /// Why, for machines.

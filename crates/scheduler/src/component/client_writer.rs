@@ -1,9 +1,10 @@
 //! Bindings, statuses, evictions, changes by plugins, and events through the API.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use api_machinery::meta::{Condition, DeleteOptions, Status};
+use api_machinery::object::{Kind, Object};
 use api_machinery::value::{Value, ValueMap, struct_to_map};
 use api_types::core_v1::{Binding, ObjectReference, PersistentVolume, PersistentVolumeClaim, Pod, PodStatus};
 use api_types::resource_v1::ResourceClaim;
@@ -24,8 +25,8 @@ const LONGEST_DELAY: Duration = Duration::from_secs(10);
 /// sends what comes on top away for a second.
 const MAX_BINDINGS: usize = 100;
 
-/// How often the API server is asked what became of a binding whose answer is in doubt, and how long to wait between:
-/// some 13 seconds in all, beside what the requests take. So long the room stays taken.
+/// How often the API server is asked what became of a binding, or of a claim's devices, whose answer is in doubt, and how long
+/// to wait between: some 13 seconds in all, beside what the requests take. So long the room, or the devices, stay taken.
 const LOOKS: usize = 8;
 const FIRST_LOOK: Duration = Duration::from_millis(100);
 const LONGEST_LOOK: Duration = Duration::from_secs(10);
@@ -43,16 +44,17 @@ impl ClientWriter {
         Self { client: client.clone(), bindings: Semaphore::new(MAX_BINDINGS) }
     }
 
-    /// Which node a pod is on by now, empty for none; nothing where the pod is gone or nobody says.
-    async fn node_of(&self, pod: &Pod) -> Option<String> {
-        let pods = self.client.namespaced::<Pod>(&pod.metadata.namespace);
+    /// What has become of an object by now; nothing where it is gone or nobody says.
+    async fn now<T: Kind + Object>(&self, before: &T) -> Option<T> {
+        let meta = before.meta();
+        let objects = self.client.namespaced::<T>(&meta.namespace);
         let mut backoff = Backoff::new(FIRST_LOOK, 2.0, LONGEST_LOOK, 0.1);
         for look in 1..=LOOKS {
-            match pods.get_opt(&pod.metadata.name).await {
-                Ok(now) => {
-                    return now.filter(|now| now.metadata.uid == pod.metadata.uid).map(|now| now.spec.node_name);
+            match objects.get_opt(&meta.name).await {
+                Ok(now) => return now.filter(|now| now.meta().uid == meta.uid),
+                Err(error) => {
+                    tracing::info!(%error, kind = T::TYPE.kind, name = meta.name, "A write is still in doubt");
                 }
-                Err(error) => tracing::info!(%error, pod = pod.metadata.name, "A binding is still in doubt"),
             }
             if look < LOOKS {
                 tokio::time::sleep(backoff.step(self.client.rng())).await;
@@ -66,6 +68,16 @@ impl ClientWriter {
 fn is_refusal(error: &ClientError) -> bool {
     let refused = error.is_not_found() || error.is_forbidden() || error.is_unauthorized() || error.is_invalid();
     refused || error.is_too_many_requests()
+}
+
+/// Whether a claim has the devices, and is reserved for those, that were written.
+fn has_what_was_written(now: &ResourceClaim, written: &ResourceClaim) -> bool {
+    let devices = |claim: &ResourceClaim| claim.status.allocation.as_ref().map(|own| own.devices.results.clone());
+    let consumers = |claim: &ResourceClaim| {
+        let uids = claim.status.reserved_for.iter().map(|own| own.uid.clone());
+        uids.collect::<BTreeSet<_>>()
+    };
+    devices(now) == devices(written) && consumers(now) == consumers(written)
 }
 
 fn failed(error: &ClientError) -> WriteError {
@@ -156,7 +168,7 @@ impl ClusterWriter for ClientWriter {
         drop(turn);
         let Err(error) = answer else { return Ok(()) };
         // The binding may have been carried out. To give its room away then would put too much on the node.
-        if !is_refusal(&error) && self.node_of(pod).await.is_some_and(|now| now == node) {
+        if !is_refusal(&error) && self.now(pod).await.is_some_and(|now| now.spec.node_name == node) {
             return Ok(());
         }
         Err(failed(&error))
@@ -221,7 +233,17 @@ impl ObjectWriter for ClientWriter {
 
     async fn update_device_claim_status(&self, claim: &ResourceClaim) -> Result<ResourceClaim, WriteError> {
         let claims = self.client.namespaced::<ResourceClaim>(&claim.metadata.namespace);
-        claims.update_status(claim).await.map_err(|error| failed(&error))
+        let error = match claims.update_status(claim).await {
+            Ok(written) => return Ok(written),
+            Err(error) => error,
+        };
+        // The claim may have its devices. Who thought that it has not would give them to another.
+        if !is_refusal(&error)
+            && let Some(now) = self.now(claim).await.filter(|now| has_what_was_written(now, claim))
+        {
+            return Ok(now);
+        }
+        Err(failed(&error))
     }
 
     async fn patch_group_status(&self, group: &PodGroup, condition: &Condition) -> Result<(), WriteError> {
@@ -258,7 +280,7 @@ impl EventSink for ClientEvents {
         let Some(recorder) = self.recorders.get(event.scheduler) else { return };
         recorder.event(SeriesEvent {
             regarding: object_reference(event.about),
-            related: event.related.map(|pod| object_reference(pod)),
+            related: event.related.clone(),
             kind: match event.severity {
                 Severity::Normal => EventType::Normal,
                 Severity::Warning => EventType::Warning,

@@ -10,9 +10,10 @@ use component_base::serving::full;
 use futures_util::future::join_all;
 use http::{Request, Response};
 use parking_lot::Mutex;
+use serde_json::json;
 
 use super::*;
-use crate::test_objects::pod;
+use crate::test_objects::{object, pod};
 
 /// Takes a second for each request, and counts those under way.
 #[derive(Default)]
@@ -144,4 +145,55 @@ async fn only_the_victim_itself_is_deleted() {
     let deleted = writer(server.clone()).delete(&pod("p").0).await;
     assert!(matches!(deleted, Err(WriteError::NotFound(_))), "{deleted:?}");
     assert!(server.0.lock()[0].contains(r#""preconditions":{"uid":"uid-p"}"#), "{:?}", server.0.lock());
+}
+
+/// Gives a claim its devices and answers that it failed, or that it was too late.
+struct LossyClaims {
+    claim: Mutex<ResourceClaim>,
+    status: http::StatusCode,
+    takes: bool,
+}
+
+#[async_trait]
+impl ApiHandler for LossyClaims {
+    async fn call(&self, request: Request<bytes::Bytes>, _: &Peer) -> Response<Body> {
+        let mut response = Response::new(full(String::new()));
+        if request.method() == http::Method::GET {
+            let claim: Box<dyn Object> = Box::new(self.claim.lock().clone());
+            response = Response::new(full(claim.to_json()));
+            response.headers_mut().insert("content-type", http::HeaderValue::from_static("application/json"));
+        } else {
+            if self.takes {
+                *self.claim.lock() = claim_with("one", "uid-p");
+            }
+            *response.status_mut() = self.status;
+        }
+        response
+    }
+}
+
+fn claim_with(device: &str, consumer: &str) -> ResourceClaim {
+    let result = json!({"request": "r", "driver": "d", "pool": "p", "device": device});
+    let consumer = json!({"resource": "pods", "name": "p", "uid": consumer});
+    object(json!({"metadata": {"name": "c", "namespace": "default", "uid": "uid-c"},
+        "status": {"allocation": {"devices": {"results": [result]}}, "reservedFor": [consumer]}}))
+}
+
+#[tokio::test(start_paused = true)]
+async fn devices_whose_answer_was_lost_are_looked_up() {
+    for (status, takes, written, done) in [
+        (500, true, claim_with("one", "uid-p"), true),
+        (409, true, claim_with("one", "uid-p"), true),
+        (500, false, claim_with("one", "uid-p"), false),
+        (500, true, claim_with("two", "uid-p"), false),
+        (500, true, claim_with("one", "uid-q"), false),
+        (403, true, claim_with("one", "uid-p"), false),
+    ] {
+        let mut free = claim_with("one", "uid-p");
+        free.status = Default::default();
+        let status = http::StatusCode::from_u16(status).unwrap();
+        let writer = writer(Arc::new(LossyClaims { claim: Mutex::new(free), status, takes }));
+        let outcome = writer.update_device_claim_status(&written).await;
+        assert_eq!(outcome.is_ok(), done, "{status} {takes}");
+    }
 }

@@ -34,7 +34,7 @@ pub use client_writer::ClientWriter;
 pub use watches::Watches;
 
 use crate::config;
-use crate::cycle::{Scheduler, SchedulerOptions};
+use crate::cycle::{NODE_EXPECTATION, Scheduler, SchedulerOptions};
 use crate::framework::{BuildCx, Descriptor};
 use crate::metrics::SchedulerMetrics;
 use crate::parallel::Parallelism;
@@ -55,7 +55,7 @@ pub const COMPONENT: Component = Component {
             scores them, and binds the pod to the best one.",
     flags: flags::FLAGS,
     gates: Known::switching(&[
-        &[COORDINATED, config::BATCHING],
+        &[COORDINATED, config::BATCHING, NODE_EXPECTATION],
         component_base::zpages::GATES,
         plugins::VOLUME_GATES,
         plugins::DEVICE_GATES,

@@ -118,7 +118,7 @@ impl<'a> Search<'a> {
     }
 
     /// The best of the nodes that can run the pod; where they are to be ranked, the others, too, the best first.
-    fn choose(
+    pub(super) fn choose(
         &self,
         pod: &PodInfo,
         found: Feasible<'a>,

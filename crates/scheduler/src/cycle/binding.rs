@@ -2,16 +2,26 @@
 
 use std::sync::Arc;
 
+use base::CancellationToken;
+use component_base::Feature;
+use futures_util::future::join_all;
+use parking_lot::Mutex;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::Scheduler;
 use super::failure::Failure;
-use crate::framework::{Bound, ClusterEvent, CycleState, EventObject, Nomination, Parked, Profile, Status};
+use crate::framework::{
+    At, Bound, ClusterEvent, CycleState, EventObject, Nomination, Parked, PreBind, PreBinding, Profile, Status,
+};
 use crate::metrics::AttemptResult;
 use crate::pod_info::PodInfo;
 use crate::queued_pod::QueuedPod;
 use crate::writer::{PodEvent, Severity};
+
+/// Others are told of the node that is chosen while work is done for the pod; and who has no work is not asked for any, nor do
+/// plugins work beside each other without that (KEP-5278).
+pub(crate) const NODE_EXPECTATION: Feature = Feature::named("NominatedNodeNameForExpectation");
 
 /// The node is chosen: a plugin that has second thoughts now is broken, and the pod is tried again like after an error.
 fn pre_flight_failure(plugin: &str, status: &Status) -> Status {
@@ -59,7 +69,12 @@ impl BindingCycle {
     async fn bind(&self, turn: &mut Option<OwnedSemaphorePermit>) -> Result<(), Status> {
         let info = &self.pod.info;
         let mut working = Vec::new();
+        let tells = self.scheduler.tells_expectation;
         for at in &self.profile.pre_bind {
+            if !tells {
+                working.push(at);
+                continue;
+            }
             match at.plugin.has_work(&self.state, info, &self.node) {
                 Ok(true) => working.push(at),
                 Ok(false) => {}
@@ -68,25 +83,61 @@ impl BindingCycle {
         }
         let waits = !working.is_empty() || self.parked.is_some();
         if waits {
-            self.write_nomination().await;
+            if tells {
+                self.write_nomination().await;
+            }
             *turn = None;
         }
         self.wait_on_permit().await?;
         // From here on failures are errors: no plugin rejects the pod any more.
         self.scheduler.queue.done(info.uid());
+        let preemptible = (!working.is_empty()).then(|| self.scheduler.waiting.begin_work(info.uid()));
         let pre_bind = async {
-            for at in working {
-                let done = at.plugin.pre_bind(&self.state, info, &self.node).await;
-                done.map_err(|status| status.wrap(&format!("running PreBind plugin {:?}", at.name)))?;
+            match &preemptible {
+                None => Ok(()),
+                Some(own) => self.run_pre_bind(&working, own.stop()).await,
             }
-            Ok(())
         };
         let done = self.timed("PreBind", pre_bind).await;
         if waits {
             *turn = Arc::clone(&self.scheduler.writes).acquire_owned().await.ok();
         }
+        // That the room is needed is the reason for what was not done any more.
+        preemptible.map_or(Ok(()), PreBinding::finish)?;
         done?;
         self.timed("Bind", self.run_bind()).await
+    }
+
+    /// Has the plugins do their work, those beside each other that do not mind at the same time. The first failure ends it.
+    async fn run_pre_bind(&self, working: &[&At<dyn PreBind>], stop: &CancellationToken) -> Result<(), Status> {
+        let mut left = working;
+        while !left.is_empty() && !stop.is_cancelled() {
+            let may_be_beside =
+                |at: &&&At<dyn PreBind>| self.scheduler.tells_expectation && at.plugin.runs_beside_others();
+            let beside = left.iter().take_while(may_be_beside).count();
+            let (some, rest) = left.split_at(beside.max(1));
+            let stop = stop.child_token();
+            let failure = Mutex::new(None);
+            join_all(some.iter().map(|at| self.run_pre_bind_plugin(at, &stop, &failure))).await;
+            if let Some(status) = failure.into_inner() {
+                return Err(status);
+            }
+            left = rest;
+        }
+        Ok(())
+    }
+
+    /// Has one plugin do its work. Where it fails first, the others need not wait for anything any more.
+    async fn run_pre_bind_plugin(
+        &self,
+        at: &At<dyn PreBind>,
+        stop: &CancellationToken,
+        failure: &Mutex<Option<Status>>,
+    ) {
+        if let Err(status) = at.plugin.pre_bind(&self.state, &self.pod.info, &self.node, stop).await {
+            failure.lock().get_or_insert_with(|| status.wrap(&format!("running PreBind plugin {:?}", at.name)));
+            stop.cancel();
+        }
     }
 
     /// Waits until the pod may be bound. A rejection is told as if the node were the only one.

@@ -22,6 +22,7 @@ use crate::writer::{ObjectWriter, WriteError};
 
 const SCHEDULED: &str = "PodGroupScheduled";
 const UNSCHEDULABLE: &str = "pod group is unschedulable";
+const WAITING: &str = "pod group is waiting for preemption to complete";
 const FOR_OTHERS: &str = "waiting for minCount pods from a gang to be scheduled";
 
 /// How far a group has come.
@@ -39,8 +40,8 @@ struct Trial {
     error: Option<String>,
 }
 
-/// What became of a group, as its status tells.
-pub(super) struct Outcome {
+/// What an attempt came to, as the group's status tells.
+pub(super) struct PodGroupResult {
     pub(super) result: AttemptResult,
     pub(super) message: String,
 }
@@ -101,21 +102,21 @@ impl Scheduler {
         let mut pass = self.pass.lock();
         let trial = self.try_all(&mut pass, members, profile);
         self.metrics.group_decided(self.clock.monotonic().saturating_duration_since(started));
-        let (mut results, outcome) = match &trial.error {
+        let (mut results, result) = match &trial.error {
             Some(error) => {
                 let error = error.clone();
                 (
                     self.failed_with(trial, profile, &error, started),
-                    Outcome { result: AttemptResult::Error, message: error },
+                    PodGroupResult { result: AttemptResult::Error, message: error },
                 )
             }
             None if trial.is_complete => {
-                let outcome = Outcome { result: AttemptResult::Scheduled, message: String::new() };
-                (self.taken(trial, profile, started), outcome)
+                let result = PodGroupResult { result: AttemptResult::Scheduled, message: String::new() };
+                (self.taken(trial, profile, started), result)
             }
-            None => self.given_up(trial, key, placed_before, profile, started),
+            None => self.given_up(&mut pass, trial, key, placed_before, profile, started),
         };
-        results.extend(self.told(key, profile, &outcome, started));
+        results.extend(self.told(key, profile, &result, started));
         results
     }
 
@@ -176,19 +177,36 @@ impl Scheduler {
     /// Too few have a place: nobody keeps his. Where room can be made for enough of the others, it is looked for.
     fn given_up(
         self: &Arc<Self>,
+        pass: &mut Pass,
         trial: Trial,
         key: &GroupKey,
         placed_before: usize,
-        profile: &Profile,
+        profile: &Arc<Profile>,
         started: Instant,
-    ) -> (Vec<ScheduleResult>, Outcome) {
+    ) -> (Vec<ScheduleResult>, PodGroupResult) {
         let group = self.group(key);
         let wanted = group.as_deref().and_then(gang_min_count).unwrap_or(0);
         let can_be_helped = trial.unplaced.iter().filter(|(_, no_fit)| no_fit.can_be_helped()).count();
         let preempts = can_be_helped > 0 && placed_before + trial.placed.len() + can_be_helped >= wanted;
-        let message = format!("{UNSCHEDULABLE}, {FOR_OTHERS}");
-        let mut results = self.given_back(trial.placed, &Status::unschedulable(message), started);
-        for (case, no_fit) in trial.unplaced {
+        let Trial { placed, unplaced, refused, .. } = trial;
+        let back = taken_back(placed);
+        // Before they are back in the queue, where they are held as long as others are evicted for them.
+        let members =
+            back.iter().chain(unplaced.iter().map(|(case, _)| &case.pod)).chain(refused.iter().map(|own| &own.0));
+        let members = members.map(|pod| Arc::clone(&pod.info)).collect();
+        let mut results = Vec::new();
+        let mut message = UNSCHEDULABLE.to_owned();
+        match group.and_then(|group| self.preempt_for_group(pass, group, members, placed_before, profile)) {
+            None => {}
+            Some(Ok(execution)) => {
+                WAITING.clone_into(&mut message);
+                results.push(ScheduleResult { preemption: execution, ..ScheduleResult::default() });
+            }
+            Some(Err(status)) => message = format!("{UNSCHEDULABLE}, {status}"),
+        }
+        let status = Status::unschedulable(format!("{message}, {FOR_OTHERS}"));
+        results.extend(self.given_back(back, profile, &status, started));
+        for (case, no_fit) in unplaced {
             results.push(match no_fit {
                 NoFit::Nowhere { diagnosis, .. } if !preempts => {
                     let failure = Failure::no_fit(*diagnosis);
@@ -197,8 +215,8 @@ impl Scheduler {
                 no_fit => self.conclude(case, Err(no_fit)),
             });
         }
-        results.extend(self.refused(trial.refused, profile, started));
-        (results, Outcome { result: AttemptResult::Unschedulable, message: UNSCHEDULABLE.to_owned() })
+        results.extend(self.refused(refused, profile, started));
+        (results, PodGroupResult { result: AttemptResult::Unschedulable, message })
     }
 
     /// Something went wrong with one of them: all fail.
@@ -210,7 +228,7 @@ impl Scheduler {
         started: Instant,
     ) -> Vec<ScheduleResult> {
         let status = Status::error(format!("failed to schedule other pod from a pod group: {error}"));
-        let mut results = self.given_back(trial.placed, &status, started);
+        let mut results = self.given_back(taken_back(trial.placed), profile, &status, started);
         for (case, no_fit) in trial.unplaced {
             results.push(match no_fit {
                 no_fit @ NoFit::Failed(_) => self.conclude(case, Err(no_fit)),
@@ -225,12 +243,17 @@ impl Scheduler {
         results
     }
 
-    /// Takes all places back, the last first.
-    fn given_back(&self, placed: Vec<BindingCycle>, status: &Status, started: Instant) -> Vec<ScheduleResult> {
-        let back = placed.into_iter().rev().map(|cycle| {
-            let (pod, profile) = cycle.take_back();
+    /// Those that had a place wait again.
+    fn given_back(
+        &self,
+        pods: Vec<QueuedPod>,
+        profile: &Profile,
+        status: &Status,
+        started: Instant,
+    ) -> Vec<ScheduleResult> {
+        let back = pods.into_iter().map(|pod| {
             let failure = Failure::rejected_by(crate::plugins::GANG, status);
-            ScheduleResult::of(self.failed(pod, &profile, failure, Nomination::Keep, started))
+            ScheduleResult::of(self.failed(pod, profile, failure, Nomination::Keep, started))
         });
         back.collect()
     }
@@ -251,24 +274,35 @@ impl Scheduler {
         let status = Status::error(text.to_owned());
         let all = members.into_iter().map(|member| (member, Failure::of(&status))).collect();
         let mut results = self.refused(all, profile, started);
-        let outcome = Outcome { result: AttemptResult::Error, message: text.to_owned() };
-        results.extend(self.told(key, profile, &outcome, started));
+        let result = PodGroupResult { result: AttemptResult::Error, message: text.to_owned() };
+        results.extend(self.told(key, profile, &result, started));
         results
     }
 
-    fn group(&self, key: &GroupKey) -> Option<Arc<PodGroup>> {
+    pub(super) fn group(&self, key: &GroupKey) -> Option<Arc<PodGroup>> {
         self.pod_groups.as_ref()?.find(&key.namespace, &key.name)
     }
 
     /// Counts the attempt, and gives what is to be written of it.
-    fn told(&self, key: &GroupKey, profile: &Profile, outcome: &Outcome, started: Instant) -> Option<ScheduleResult> {
+    fn told(
+        &self,
+        key: &GroupKey,
+        profile: &Profile,
+        result: &PodGroupResult,
+        started: Instant,
+    ) -> Option<ScheduleResult> {
         let took = self.clock.monotonic().saturating_duration_since(started);
-        self.metrics.group_attempt(outcome.result, &profile.name, took);
+        self.metrics.group_attempt(result.result, &profile.name, took);
         let group = self.group(key)?;
-        let condition = condition(&group, outcome, Time::from(self.clock.wall()))?;
+        let condition = condition(&group, result, Time::from(self.clock.wall()))?;
         let write = GroupWrite { objects: Arc::clone(&self.objects), group, condition };
         Some(ScheduleResult { work: Some(Work::Group(Box::new(write))), ..ScheduleResult::default() })
     }
+}
+
+/// Takes all places back, the last first.
+fn taken_back(placed: Vec<BindingCycle>) -> Vec<QueuedPod> {
+    placed.into_iter().rev().map(|cycle| cycle.take_back().0).collect()
 }
 
 /// The name of another scheduler that one of the pods wants.
@@ -278,15 +312,15 @@ fn differing(members: &[QueuedPod], profile: &Profile) -> Option<String> {
 }
 
 /// The condition that a group should have; none where it has it. A group that was scheduled once stays so.
-pub(super) fn condition(group: &PodGroup, outcome: &Outcome, now: Time) -> Option<Condition> {
-    let (status, reason) = match outcome.result {
+pub(super) fn condition(group: &PodGroup, attempt: &PodGroupResult, now: Time) -> Option<Condition> {
+    let (status, reason) = match attempt.result {
         AttemptResult::Scheduled => ("True", "Scheduled"),
         AttemptResult::Unschedulable => ("False", "Unschedulable"),
         AttemptResult::Error => ("False", "SchedulerError"),
     };
     let known = conditions::find(&group.status.conditions, SCHEDULED);
     let is_settled = known.is_some_and(|known| {
-        known.status == "True" || (known.status == status && known.reason == reason && known.message == outcome.message)
+        known.status == "True" || (known.status == status && known.reason == reason && known.message == attempt.message)
     });
     if is_settled {
         return None;
@@ -299,6 +333,6 @@ pub(super) fn condition(group: &PodGroup, outcome: &Outcome, now: Time) -> Optio
             .filter(|known| known.status == status)
             .map_or(now, |known| known.last_transition_time),
         reason: reason.to_owned(),
-        message: outcome.message.clone(),
+        message: attempt.message.clone(),
     })
 }

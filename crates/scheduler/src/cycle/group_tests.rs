@@ -35,9 +35,14 @@ struct Gangs {
 
 impl Gangs {
     fn new() -> Self {
+        Self::evicting(false)
+    }
+
+    /// The same, where groups may evict others as one.
+    fn evicting(as_one: bool) -> Self {
         let told = Arc::new(GroupNotes::default());
         let mut cx = BuildCx { objects: told.clone(), ..build_cx() };
-        cx.gates = cx.gates.with(GENERIC_WORKLOAD, true).with(GANG_SCHEDULING, true);
+        cx.gates = cx.gates.with(GENERIC_WORKLOAD, true).with(GANG_SCHEDULING, true).with(GROUP_PREEMPTION, as_one);
         let groups = cx.listers.of();
         let mut configuration = default_configuration();
         add_gated(&mut configuration, &cx.gates);
@@ -48,8 +53,13 @@ impl Gangs {
 
     /// A group comes, and the scheduler hears of it.
     fn group(&self, name: &str, policy: serde_json::Value) {
-        let group: PodGroup = object(json!({"metadata": {"name": name, "namespace": "default"},
-            "spec": {"schedulingPolicy": policy, "podGroupTemplateRef": null}}));
+        self.group_of(name, json!({"schedulingPolicy": policy}));
+    }
+
+    fn group_of(&self, name: &str, mut spec: serde_json::Value) {
+        spec["podGroupTemplateRef"] = serde_json::Value::Null;
+        let metadata = json!({"name": name, "namespace": "default", "uid": format!("uid-{name}")});
+        let group: PodGroup = object(json!({"metadata": metadata, "spec": spec}));
         let group = Arc::new(group);
         self.groups.put(Arc::clone(&group));
         let event = crate::framework::ClusterEvent::of_change(Resource::of::<PodGroup>(), false, true);
@@ -164,6 +174,77 @@ async fn room_is_made_only_where_that_is_enough() {
     }
 }
 
+fn gang_of_ten(min_count: i32) -> serde_json::Value {
+    json!({"schedulingPolicy": {"gang": {"minCount": min_count}}, "priority": 10})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_evicts_as_one() {
+    let gangs = Gangs::evicting(true);
+    gangs.fixture.scheduler.node_added(&node("b").build());
+    gangs.group_of("g", gang_of_ten(3));
+    for (name, on) in [("x", "a"), ("y", "b")] {
+        gangs.fixture.pod(pod(name).request("cpu", "2").priority(1).on(on));
+    }
+    gangs.fixture.pod(pod("high").request("cpu", "1").priority(100).on("a"));
+    // One of them fits beside those who are there, and another where one goes; a third needs both to go.
+    let large = |name: &str| pod(name).request("cpu", "2").priority(10).grouped("g");
+    ["p", "q", "r"].into_iter().for_each(|name| drop(gangs.fixture.pod(large(name))));
+    let (chosen, lines) = gangs.step().await.unwrap();
+    let evicted: Vec<_> = lines.iter().filter_map(|line| line.strip_prefix("delete ")).collect();
+    assert_eq!((chosen, evicted.len()), (0, 2), "{lines:?}");
+    assert!(lines.iter().any(|line| line == "Preempted x: Preempted by podgroup uid-g on node cluster"), "{lines:?}");
+    let refused = "preemption: not eligible due to workload aware preemption enabled";
+    assert!(lines.iter().any(|line| line.contains(refused)), "{lines:?}");
+    let waits = "pod group is waiting for preemption to complete";
+    assert_eq!(gangs.told(), [format!("g: PodGroupScheduled=False Unschedulable {waits}")]);
+    for name in ["x", "y"] {
+        let on = if name == "x" { "a" } else { "b" };
+        let gone = pod(name).request("cpu", "2").priority(1).on(on).build();
+        gangs.fixture.scheduler.pod_deleted(&gone);
+    }
+    let (chosen, lines) = gangs.step().await.unwrap();
+    assert_eq!((chosen, bound(&lines).len()), (3, 3), "{lines:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_goes_for_a_group_that_has_no_room_without_him() {
+    let spec = |mut spec: serde_json::Value, key: &str, value: serde_json::Value| {
+        spec[key] = value;
+        spec
+    };
+    let topology = json!({"topology": [{"key": "zone"}]});
+    for (name, group, low, never, why) in [
+        ("too few can go", gang_of_ten(2), 1, false, "No preemption victims found for incoming preemptor"),
+        ("nobody is less important", gang_of_ten(2), 0, false, "No preemption victims found for incoming preemptor"),
+        ("one does not want it", gang_of_ten(2), 4, true, "not eligible due to preemptionPolicy=Never."),
+        (
+            "it is to be in one domain",
+            spec(gang_of_ten(2), "schedulingConstraints", topology),
+            4,
+            false,
+            "workload aware preemption is not supported for pod groups with scheduling constraints",
+        ),
+    ] {
+        let gangs = Gangs::evicting(true);
+        gangs.group_of("g", group);
+        for number in 0..4 {
+            let priority = if number < low { 0 } else { 100 };
+            gangs.fixture.pod(pod(&format!("old{number}")).request("cpu", "1").priority(priority).on("a"));
+        }
+        for name in ["p", "q"] {
+            let mut large = pod(name).request("cpu", "2").priority(10).grouped("g");
+            large.0.spec.preemption_policy = never.then(|| "Never".to_owned());
+            gangs.fixture.pod(large);
+        }
+        let (chosen, lines) = gangs.step().await.unwrap();
+        assert_eq!(chosen, 0);
+        assert!(!lines.iter().any(|line| line.starts_with("delete")), "{name}: {lines:?}");
+        let told = format!("g: PodGroupScheduled=False Unschedulable pod group is unschedulable, {why}");
+        assert_eq!(gangs.told(), [told], "{name}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_group_that_is_no_gang_takes_what_there_is() {
     let gangs = Gangs::new();
@@ -192,7 +273,7 @@ async fn one_scheduler_decides_about_a_group() {
 
 #[test]
 fn a_group_that_was_scheduled_stays_so() {
-    let outcome = |result| super::group::Outcome { result, message: "m".into() };
+    let attempt = |result| super::group::PodGroupResult { result, message: "m".into() };
     let with = |status: &str, reason: &str| {
         object::<PodGroup>(json!({"metadata": {"name": "g", "namespace": "default", "generation": 3},
             "spec": {"schedulingPolicy": {"basic": {}}, "podGroupTemplateRef": null},
@@ -201,7 +282,7 @@ fn a_group_that_was_scheduled_stays_so() {
     };
     use crate::metrics::AttemptResult::{Error, Scheduled, Unschedulable};
     let now = api_machinery::time::Time::from_unix_seconds(2_000_000_000);
-    let told = |group: &PodGroup, result| super::group::condition(group, &outcome(result), now);
+    let told = |group: &PodGroup, result| super::group::condition(group, &attempt(result), now);
     assert_eq!(told(&with("True", "Scheduled"), Unschedulable), None);
     assert_eq!(told(&with("False", "Unschedulable"), Unschedulable), None);
     let changed = told(&with("False", "Unschedulable"), Error).unwrap();

@@ -12,12 +12,15 @@ mod binding;
 mod extender_tests;
 mod failure;
 mod group;
+mod group_preemption;
 #[cfg(test)]
 mod group_tests;
 mod handlers;
 mod inquiry;
 #[cfg(test)]
 mod permit_tests;
+#[cfg(test)]
+mod pre_bind_tests;
 mod search;
 #[cfg(test)]
 mod tests;
@@ -27,6 +30,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_types::core_v1::Pod;
+use api_types::policy_v1::PodDisruptionBudget;
 use api_types::scheduling_v1alpha2::PodGroup;
 use base::{CancellationToken, SharedClock, SharedRng, TaskGroup};
 use parking_lot::Mutex;
@@ -34,13 +38,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 pub use binding::BindingCycle;
+pub(crate) use binding::NODE_EXPECTATION;
 pub use failure::StatusWrite;
 pub use group::GroupWrite;
 
 use crate::cache::{Cache, Snapshot};
 use crate::framework::{
-    BuildCx, Candidate, CycleState, GANG_SCHEDULING, GENERIC_WORKLOAD, GroupKey, Nomination, OtherKind, Parked,
-    PodGroups, PreemptionGate, Profile, Resource, Status, WaitingPods,
+    BuildCx, Candidate, CycleState, GANG_SCHEDULING, GENERIC_WORKLOAD, GROUP_PREEMPTION, GroupKey, Nomination,
+    OtherKind, Parked, PodGroups, PreemptionGate, Profile, Resource, Status, WaitingPods,
 };
 use crate::known_answers::{KnownAnswers, ShapeAnswers};
 use crate::listers::Lister;
@@ -48,7 +53,7 @@ use crate::metrics::SchedulerMetrics;
 use crate::parallel::Parallelism;
 use crate::pod_info::{NominatedPods, PodInfo};
 use crate::pod_shape::PodShape;
-use crate::preemption::execute::Execution;
+use crate::preemption::execute::{Execution, Preemptor};
 use crate::queue::{QueueOptions, SchedulingQueue};
 use crate::queued_pod::QueuedPod;
 use crate::writer::{ClusterWriter, EventSink, ObjectWriter, PodEvent, Severity};
@@ -101,6 +106,10 @@ pub struct Scheduler {
     pod_groups: Option<Lister<PodGroup>>,
     /// Whether pods of a gang wait until there are enough of them.
     has_gangs: bool,
+    /// Whether others are told of the node that a pod is about to get.
+    tells_expectation: bool,
+    /// Whom groups had better not evict; none where they evict nobody as one.
+    budgets: Option<Lister<PodDisruptionBudget>>,
     clock: SharedClock,
     rng: SharedRng,
     pass: Mutex<Pass>,
@@ -195,6 +204,8 @@ impl Scheduler {
             groups,
             pod_groups: gates.enabled(GENERIC_WORKLOAD).then(|| listers.of()),
             has_gangs: gates.enabled(GANG_SCHEDULING),
+            tells_expectation: gates.enabled(NODE_EXPECTATION),
+            budgets: gates.enabled(GROUP_PREEMPTION).then(|| listers.of()),
             clock: parts.clock,
             rng: parts.rng,
             pass: Mutex::default(),
@@ -473,7 +484,7 @@ impl Scheduler {
         }
     }
 
-    fn preempt(&self, preemptor: Arc<PodInfo>, candidate: Candidate) -> Option<Execution> {
+    fn preempt(&self, preemptor: Preemptor, candidate: Candidate) -> Option<Execution> {
         self.metrics.victims(candidate.victims.len());
         let mut execution = Execution {
             writer: Arc::clone(&self.writer),

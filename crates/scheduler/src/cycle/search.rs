@@ -14,6 +14,7 @@ use crate::framework::{
     Candidate, Code, CycleCx, CycleState, Diagnosis, Nomination, PostFilterCx, PostFiltered, Profile,
 };
 use crate::pod_info::{NominatedPods, PodInfo};
+use crate::preemption::execute::Preemptor;
 use crate::queued_pod::QueuedPod;
 
 /// Searches under way at once. The loop waits when there are more: each holds a copy of the cluster.
@@ -77,7 +78,8 @@ impl Scheduler {
         let info = Arc::clone(&pod.info);
         let waits = self.is_waiting(&info);
         let mut outcome = ScheduleResult::of(self.failed(pod, &profile, failure, nomination, started));
-        outcome.preemption = confirmed.filter(|_| waits).and_then(|candidate| self.preempt(info, candidate));
+        outcome.preemption =
+            confirmed.filter(|_| waits).and_then(|candidate| self.preempt(Preemptor::Pod(info), candidate));
         outcome
     }
 

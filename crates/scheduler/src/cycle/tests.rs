@@ -338,7 +338,13 @@ impl crate::framework::PreBind for Volumes {
     ) -> Result<bool, crate::framework::Status> {
         Ok(pod.pod.metadata.name.starts_with("volume"))
     }
-    async fn pre_bind(&self, _: &crate::framework::CycleState, _: &PodInfo, _: &str) -> crate::framework::StatusResult {
+    async fn pre_bind(
+        &self,
+        _: &crate::framework::CycleState,
+        _: &PodInfo,
+        _: &str,
+        _: &CancellationToken,
+    ) -> crate::framework::StatusResult {
         self.0.notified().await;
         Ok(())
     }

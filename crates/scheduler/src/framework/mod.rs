@@ -8,6 +8,7 @@ mod diagnosis;
 mod event;
 mod pod_groups;
 mod points;
+mod pre_binding;
 mod preemption_gate;
 mod profile;
 mod remote;
@@ -23,14 +24,15 @@ pub use event::{
     Action, ClusterEvent, EventObject, Hint, OtherKind, Registration, Resource, is_placed, node_update_events,
     pod_update_events,
 };
-pub(crate) use pod_groups::{GANG_SCHEDULING, GENERIC_WORKLOAD};
+pub(crate) use pod_groups::{GANG_SCHEDULING, GENERIC_WORKLOAD, GROUP_PREEMPTION};
 pub use pod_groups::{GroupKey, GroupSize, PodGroups};
 pub use points::{
     Bind, Bound, CycleCx, Filter, MAX_SCORE, Nomination, Permit, Permitted, Plugin, PostBind, PostFilter, PostFilterCx,
     PostFiltered, PreBind, PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored, QueueSort, Reserve, Score,
     normalize_by_maximum,
 };
-pub use preemption_gate::PreemptionGate;
+pub(crate) use pre_binding::PreBinding;
+pub use preemption_gate::{PreemptionGate, PreemptorKey};
 pub use profile::{At, Profile, Restriction, registrations_of};
 pub use remote::{Remote, RemoteBind, RemoteFilter, RemotePreempt, RemoteScore};
 pub use signature::{Sign, Signature};

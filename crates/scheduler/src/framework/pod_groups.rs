@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use api_types::core_v1::Pod;
+use api_types::scheduling_v1alpha2::PodGroup;
 use component_base::Feature;
 use parking_lot::Mutex;
 
@@ -12,6 +13,9 @@ use parking_lot::Mutex;
 pub(crate) const GENERIC_WORKLOAD: Feature = Feature::named("GenericWorkload");
 /// A group may want to be scheduled all at once, or not at all.
 pub(crate) const GANG_SCHEDULING: Feature = Feature::named("GangScheduling");
+
+/// A group evicts others as one, and may be evicted as one.
+pub(crate) const GROUP_PREEMPTION: Feature = Feature::named("WorkloadAwarePreemption");
 
 /// The groups of all pods that are known.
 #[derive(Default)]
@@ -49,6 +53,12 @@ impl GroupKey {
     pub fn of(pod: &Pod) -> Option<Self> {
         let name = pod.spec.scheduling_group.as_ref()?.pod_group_name.clone()?;
         Some(Self { namespace: pod.metadata.namespace.clone(), name })
+    }
+
+    /// The name of a group that is there.
+    #[must_use]
+    pub fn named(group: &PodGroup) -> Self {
+        Self { namespace: group.metadata.namespace.clone(), name: group.metadata.name.clone() }
     }
 }
 

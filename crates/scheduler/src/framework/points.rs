@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use api_machinery::time::Time;
 use async_trait::async_trait;
-use base::Rng;
+use base::{CancellationToken, Rng};
 
 use super::candidate::Candidate;
 use super::cycle_state::CycleState;
@@ -206,8 +206,13 @@ pub trait Permit: Send + Sync {
 pub trait PreBind: Send + Sync {
     /// Whether there is any for this pod.
     fn has_work(&self, state: &CycleState, pod: &PodInfo, node: &str) -> Result<bool, Status>;
-    /// Does it.
-    async fn pre_bind(&self, state: &CycleState, pod: &PodInfo, node: &str) -> StatusResult;
+    /// Whether it may be done while plugins beside this one do theirs.
+    fn runs_beside_others(&self) -> bool {
+        false
+    }
+    /// Does it. Once `stop` is cancelled the pod is not bound, whatever this says, and there is nothing to wait for any more;
+    /// a write that is under way is waited for, so that it is known what has become of it.
+    async fn pre_bind(&self, state: &CycleState, pod: &PodInfo, node: &str, stop: &CancellationToken) -> StatusResult;
 }
 
 /// Who binds.

@@ -1,12 +1,23 @@
-//! Pods whose preemption is being carried out: they are not tried again before that is done.
+//! Preemptors whose preemption is being carried out: they are not tried again before that is done.
 
 use std::collections::HashMap;
 
 use parking_lot::Mutex;
 
+use super::pod_groups::GroupKey;
+
 /// The preemptors, and the last victim of each.
 #[derive(Debug, Default)]
-pub struct PreemptionGate(Mutex<HashMap<String, LastVictim>>);
+pub struct PreemptionGate(Mutex<HashMap<PreemptorKey, LastVictim>>);
+
+/// For whom others are evicted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum PreemptorKey {
+    /// A pod, by its uid.
+    Pod(String),
+    /// A group of pods.
+    Group(GroupKey),
+}
 
 #[derive(Debug, Default)]
 struct LastVictim {
@@ -15,14 +26,14 @@ struct LastVictim {
 }
 
 impl PreemptionGate {
-    /// The preemption of a pod begins.
-    pub fn close(&self, preemptor: &str, last_victim: &str) {
+    /// A preemption begins.
+    pub fn close(&self, preemptor: PreemptorKey, last_victim: &str) {
         let last = LastVictim { uid: last_victim.to_owned(), gone: false };
-        self.0.lock().insert(preemptor.to_owned(), last);
+        self.0.lock().insert(preemptor, last);
     }
 
-    /// The preemption of a pod is done, well or not.
-    pub fn open(&self, preemptor: &str) {
+    /// A preemption is done, well or not.
+    pub fn open(&self, preemptor: &PreemptorKey) {
         self.0.lock().remove(preemptor);
     }
 
@@ -34,9 +45,9 @@ impl PreemptionGate {
         }
     }
 
-    /// Whether the pod has to wait.
+    /// Whether the preemptor has to wait.
     #[must_use]
-    pub fn is_closed(&self, preemptor: &str) -> bool {
+    pub fn is_closed(&self, preemptor: &PreemptorKey) -> bool {
         self.0.lock().get(preemptor).is_some_and(|last| !last.gone)
     }
 }

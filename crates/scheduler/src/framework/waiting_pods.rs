@@ -10,15 +10,19 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::pre_binding::{PreBinding, PreBindingPods};
 use super::status::{Status, StatusResult};
 use crate::pod_info::PodInfo;
 
 /// The longest that a pod waits, whatever a plugin asks for, as upstream.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 
-/// The pods that wait, of all profiles.
+/// The pods that wait, of all profiles, and those for which work is done after that.
 #[derive(Default)]
-pub struct WaitingPods(Mutex<BTreeMap<String, Arc<WaitingPod>>>);
+pub struct WaitingPods {
+    waiting: Mutex<BTreeMap<String, Arc<WaitingPod>>>,
+    working: Arc<PreBindingPods>,
+}
 
 /// A pod that waits.
 pub struct WaitingPod {
@@ -47,18 +51,33 @@ impl WaitingPods {
     /// A pod by its uid.
     #[must_use]
     pub fn get(&self, uid: &str) -> Option<Arc<WaitingPod>> {
-        self.0.lock().get(uid).cloned()
+        self.waiting.lock().get(uid).cloned()
     }
 
     /// All pods that wait, by uid.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<WaitingPod>> {
-        self.0.lock().values().cloned().collect()
+        self.waiting.lock().values().cloned().collect()
     }
 
     /// The pod is gone: it waits no more. Says whether it did.
     pub fn reject(&self, uid: &str) -> bool {
         self.get(uid).is_some_and(|pod| pod.reject("", "removed"))
+    }
+
+    /// Whether a pod has room that it may give up without being deleted.
+    pub(crate) fn holds(&self, uid: &str) -> bool {
+        self.get(uid).is_some() || self.working.has(uid)
+    }
+
+    /// The room of a pod is needed for one that is more important. Says whether it gives it up without being deleted.
+    pub(crate) fn preempt(&self, uid: &str, plugin: &'static str) -> bool {
+        self.get(uid).is_some_and(|pod| pod.preempt()) || self.working.preempt(uid, plugin)
+    }
+
+    /// Work is done for a pod before it is bound.
+    pub(crate) fn begin_work(&self, uid: &str) -> PreBinding {
+        self.working.begin(uid)
     }
 
     /// A pod begins to wait for these plugins, each for so long at most.
@@ -79,7 +98,7 @@ impl WaitingPods {
             state: Mutex::new(State::Waiting(asked.collect())),
             ended: Notify::new(),
         });
-        self.0.lock().insert(info.uid().to_owned(), Arc::clone(&pod));
+        self.waiting.lock().insert(info.uid().to_owned(), Arc::clone(&pod));
         Parked { pods: Arc::clone(self), pod }
     }
 }
@@ -168,7 +187,7 @@ impl Parked {
 
 impl Drop for Parked {
     fn drop(&mut self) {
-        let mut pods = self.pods.0.lock();
+        let mut pods = self.pods.waiting.lock();
         // Another pod may have the place by now: a uid comes back where a pod was put back and taken again.
         if pods.get(self.pod.info.uid()).is_some_and(|known| Arc::ptr_eq(known, &self.pod)) {
             pods.remove(self.pod.info.uid());

@@ -48,8 +48,7 @@ fn hint_of_pod(pod: &Pod, object: &EventObject) -> Hint {
 /// The group has come.
 fn hint_of_group(pod: &Pod, object: &EventObject) -> Hint {
     let Some(group) = object.other::<PodGroup>() else { return Hint::Queue };
-    let key = GroupKey { namespace: group.metadata.namespace.clone(), name: group.metadata.name.clone() };
-    Hint::queue_if(GroupKey::of(pod) == Some(key))
+    Hint::queue_if(GroupKey::of(pod) == Some(GroupKey::named(group)))
 }
 
 /// How many pods of a group must have a node at the same time; none where each is on its own.

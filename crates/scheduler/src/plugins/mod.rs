@@ -34,7 +34,7 @@ mod volume_zone;
 
 use component_base::Feature;
 
-use crate::framework::{Descriptor, GANG_SCHEDULING, GENERIC_WORKLOAD};
+use crate::framework::{Descriptor, GANG_SCHEDULING, GENERIC_WORKLOAD, GROUP_PREEMPTION};
 use crate::preemption;
 
 /// All plugins, in the default order of every extension point.
@@ -73,7 +73,7 @@ pub(crate) const FIT: &str = node_resources_fit::NAME;
 pub(crate) const MISSING: &[&str] = &["TopologyPlacementGenerator", "PodGroupPodsCount"];
 
 /// The gates of groups of pods that have both sides.
-pub(crate) const GROUP_GATES: &[Feature] = &[GENERIC_WORKLOAD, GANG_SCHEDULING];
+pub(crate) const GROUP_GATES: &[Feature] = &[GENERIC_WORKLOAD, GANG_SCHEDULING, GROUP_PREEMPTION];
 
 pub(crate) use dynamic_resources::{FILTER_TIMEOUT, GATES as DEVICE_GATES};
 pub(crate) use gang_scheduling::{NAME as GANG, min_count as gang_min_count};

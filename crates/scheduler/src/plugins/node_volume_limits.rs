@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api_types::core_v1::{PersistentVolume, PersistentVolumeClaim, Pod, Volume};
-use api_types::storage_v1::{CSIDriver, CSINode, StorageClass, VolumeAttachment};
+use api_types::storage_v1::{CSIDriver, CSINode, CSINodeDriver, StorageClass, VolumeAttachment};
 use component_base::Feature;
 use component_helpers::volumes::classes::class_of_claim;
 use component_helpers::volumes::of_pods::{check_owner, claim_name};
@@ -64,11 +64,19 @@ pub(super) fn build(cx: &BuildCx, _: &PluginArgs) -> Result<Plugin, PluginError>
     Ok(plugin.signed_by(by_volumes))
 }
 
+fn count_of(driver: &CSINodeDriver) -> Option<i64> {
+    driver.allocatable.as_ref()?.count.map(i64::from)
+}
+
+/// The limit that a node has for a driver.
+fn limit_of(node: &CSINode, driver: &str) -> Option<i64> {
+    node.spec.drivers.iter().find(|own| own.name == driver).and_then(count_of)
+}
+
 /// The limits that a node has, by driver.
 fn limits(node: &CSINode) -> BTreeMap<&str, i64> {
-    let limit = |driver: &api_types::storage_v1::CSINodeDriver| driver.allocatable.as_ref()?.count;
     let drivers = node.spec.drivers.iter();
-    drivers.filter_map(|driver| Some((driver.name.as_str(), i64::from(limit(driver)?)))).collect()
+    drivers.filter_map(|driver| Some((driver.name.as_str(), count_of(driver)?))).collect()
 }
 
 fn hint_of_node(_: &Pod, object: &EventObject) -> Hint {
@@ -144,6 +152,13 @@ impl NodeVolumeLimits {
         wanted.iter().map(|volume| &*volume.driver).find(|driver| !is_there(driver) && insists(driver))
     }
 
+    /// The most that can be attached to a node: it costs much less to tell than what is.
+    fn most_attached(&self, node: NodeView<'_>) -> usize {
+        let pods = node.info.pods.iter().filter(|pod| pod.has_volumes);
+        let of_pods: usize = pods.map(|pod| pod.pod.spec.volumes.len()).sum();
+        of_pods + self.attachments.by_index(BY_NODE, &node.name).len()
+    }
+
     /// The volumes that are attached to a node, or will be for the pods on it.
     fn attached(&self, node: NodeView<'_>) -> BTreeSet<DriverVolume> {
         let pods = node.info.pods.iter().filter(|pod| pod.has_volumes);
@@ -176,10 +191,15 @@ impl Filter for NodeVolumeLimits {
         if let Some(driver) = self.missing(csi.as_deref(), wanted) {
             return Err(Status::unschedulable(format!("{driver} CSI driver is not installed on the node")));
         }
-        let limits = csi.as_deref().map(limits).unwrap_or_default();
-        if !wanted.iter().any(|volume| limits.contains_key(&*volume.driver)) {
+        let Some(csi) = csi else { return Ok(()) };
+        let Some(lowest) = wanted.iter().filter_map(|volume| limit_of(&csi, &volume.driver)).min() else {
+            return Ok(());
+        };
+        let most = self.most_attached(node) + wanted.len();
+        if i64::try_from(most).is_ok_and(|most| most <= lowest) {
             return Ok(());
         }
+        let limits = limits(&csi);
         let attached = self.attached(node);
         for (driver, limit) in limits {
             let of_driver = |volume: &&DriverVolume| *volume.driver == *driver;

@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
+use api_machinery::object::Object;
 use api_machinery::time::Time;
 use api_types::core_v1::{Pod, PodCondition};
+use api_types::scheduling_v1alpha2::PodGroup;
 use base::SharedClock;
+use client::object_reference;
 use component_helpers::conditions;
 use futures_util::future::try_join_all;
 
-use crate::framework::{Candidate, PreemptionGate, WaitingPods};
+use super::units::priority_of;
+use crate::framework::{Candidate, GroupKey, PreemptionGate, PreemptorKey, WaitingPods};
 use crate::pod_info::PodInfo;
 use crate::queue::SchedulingQueue;
 use crate::writer::{ClusterWriter, EventSink, PodEvent, Severity, WriteError};
@@ -21,8 +25,59 @@ pub(crate) struct Execution {
     pub(crate) gate: Arc<PreemptionGate>,
     pub(crate) waiting: Arc<WaitingPods>,
     pub(crate) clock: SharedClock,
-    pub(crate) preemptor: Arc<PodInfo>,
+    pub(crate) preemptor: Preemptor,
     pub(crate) candidate: Candidate,
+}
+
+/// For whom others are evicted.
+pub(crate) enum Preemptor {
+    Pod(Arc<PodInfo>),
+    /// The group, and its pods that wait.
+    Group(Arc<PodGroup>, Vec<Arc<PodInfo>>),
+}
+
+impl Preemptor {
+    fn key(&self) -> PreemptorKey {
+        match self {
+            Self::Pod(pod) => PreemptorKey::Pod(pod.uid().to_owned()),
+            Self::Group(group, _) => PreemptorKey::Group(GroupKey::named(group)),
+        }
+    }
+
+    /// Its pods.
+    fn pods(&self) -> &[Arc<PodInfo>] {
+        match self {
+            Self::Pod(pod) => std::slice::from_ref(pod),
+            Self::Group(_, pods) => pods,
+        }
+    }
+
+    fn object(&self) -> &dyn Object {
+        match self {
+            Self::Pod(pod) => &*pod.pod,
+            Self::Group(group, _) => &**group,
+        }
+    }
+
+    fn priority(&self) -> i32 {
+        match self {
+            Self::Pod(pod) => pod.priority,
+            Self::Group(group, _) => priority_of(group),
+        }
+    }
+
+    /// As people are told of it.
+    fn noun(&self) -> &'static str {
+        match self {
+            Self::Pod(_) => "pod",
+            Self::Group(..) => "podgroup",
+        }
+    }
+
+    /// The scheduler of its pods, which have the same.
+    fn scheduler(&self) -> &str {
+        self.pods().first().map_or("", |pod| &pod.pod.spec.scheduler_name)
+    }
 }
 
 impl Execution {
@@ -30,7 +85,7 @@ impl Execution {
     pub(crate) fn prepare(&mut self) -> bool {
         self.candidate.victims.retain(|victim| !victim.is_terminating());
         let Some(last) = self.candidate.victims.last() else { return false };
-        self.gate.close(self.preemptor.uid(), last.uid());
+        self.gate.close(self.preemptor.key(), last.uid());
         true
     }
 
@@ -39,16 +94,20 @@ impl Execution {
     pub(crate) async fn run(self) {
         let cleared = self.clear_nominations().await;
         let outcome = self.evict_all().await.and(cleared);
-        self.gate.open(self.preemptor.uid());
-        if let Err(error) = outcome {
-            tracing::error!(%error, preemptor = %self.preemptor.full_name(), node = %self.candidate.node, "Error occurred during async preemption");
-            self.queue.activate(&self.preemptor.pod);
+        self.gate.open(&self.preemptor.key());
+        if let Err(error) = &outcome {
+            let meta = self.preemptor.object().meta();
+            tracing::error!(%error, namespace = %meta.namespace, preemptor = %meta.name, node = %self.candidate.node, "Error occurred during async preemption");
+        }
+        // The end of the last victim wakes a pod. What has held a group's pods back need not have been room.
+        if outcome.is_err() || matches!(self.preemptor, Preemptor::Group(..)) {
+            self.preemptor.pods().iter().for_each(|pod| self.queue.activate(&pod.pod));
         }
     }
 
     async fn evict_all(&self) -> Result<(), WriteError> {
         let Some((last, first)) = self.candidate.victims.split_last() else { return Ok(()) };
-        // At most as many as pods fit on a node.
+        // At most as many as pods fit on a node, or on all nodes for a group.
         try_join_all(first.iter().map(|victim| self.evict(&victim.pod))).await?;
         self.evict(&last.pod).await
     }
@@ -58,7 +117,7 @@ impl Execution {
         let nominated = self.queue.nominator().pods();
         let mut outcome = Ok(());
         for pod in nominated.get(&*self.candidate.node).into_iter().flatten() {
-            if pod.priority >= self.preemptor.priority {
+            if pod.priority >= self.preemptor.priority() {
                 continue;
             }
             let mut status = pod.pod.status.clone();
@@ -73,22 +132,22 @@ impl Execution {
     }
 
     async fn evict(&self, victim: &Pod) -> Result<(), WriteError> {
-        let waiting = self.waiting.get(&victim.metadata.uid);
-        if let Some(waiting) = waiting {
+        let uid = &victim.metadata.uid;
+        if self.waiting.holds(uid) {
             // The room that comes back is to find the preemptor ready.
-            self.gate.victim_gone(&victim.metadata.uid);
-            if waiting.preempt() {
+            self.gate.victim_gone(uid);
+            if self.waiting.preempt(uid, super::NAME) {
                 self.tell(victim, " (in kube-scheduler memory).");
                 return Ok(());
             }
         }
         let mut status = victim.status.clone();
-        let scheduler = &self.preemptor.pod.spec.scheduler_name;
+        let (scheduler, noun) = (self.preemptor.scheduler(), self.preemptor.noun());
         let condition = PodCondition {
             type_: "DisruptionTarget".into(),
             status: "True".into(),
             reason: "PreemptionByScheduler".into(),
-            message: format!("{scheduler}: preempting to accommodate a higher priority pod"),
+            message: format!("{scheduler}: preempting to accommodate a higher priority {noun}"),
             observed_generation: victim.metadata.generation,
             ..PodCondition::default()
         };
@@ -108,13 +167,18 @@ impl Execution {
     /// What people see in the victim's events.
     fn tell(&self, victim: &Pod, how: &str) {
         self.events.event(&PodEvent {
-            scheduler: &self.preemptor.pod.spec.scheduler_name,
+            scheduler: self.preemptor.scheduler(),
             about: victim,
-            related: Some(&self.preemptor.pod),
+            related: Some(object_reference(self.preemptor.object())),
             severity: Severity::Normal,
             reason: "Preempted",
             action: "Preempting",
-            note: format!("Preempted by pod {} on node {}{how}", self.preemptor.uid(), self.candidate.node),
+            note: format!(
+                "Preempted by {} {} on node {}{how}",
+                self.preemptor.noun(),
+                self.preemptor.object().meta().uid,
+                self.candidate.node
+            ),
         });
     }
 }

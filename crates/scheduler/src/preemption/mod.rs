@@ -6,7 +6,8 @@ mod candidate;
 pub(crate) mod execute;
 #[cfg(test)]
 mod tests;
-mod victims;
+pub(crate) mod units;
+pub(crate) mod victims;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,8 +16,9 @@ use api_types::policy_v1::PodDisruptionBudget;
 use async_trait::async_trait;
 
 use crate::framework::{
-    Action, BuildCx, Candidate, Code, CycleState, Diagnosis, Hint, Nomination, Plugin, PluginError, PostFilter,
-    PostFilterCx, PostFiltered, PreEnqueue, PreemptionGate, Registration, Resource, Status, StatusResult,
+    Action, BuildCx, Candidate, Code, CycleState, Diagnosis, GROUP_PREEMPTION, GroupKey, Hint, Nomination, Plugin,
+    PluginError, PostFilter, PostFilterCx, PostFiltered, PreEnqueue, PreemptionGate, PreemptorKey, Registration,
+    Resource, Status, StatusResult,
 };
 use crate::listers::Lister;
 use crate::metrics::SchedulerMetrics;
@@ -38,6 +40,8 @@ struct DefaultPreemption {
     gate: Arc<PreemptionGate>,
     metrics: Arc<SchedulerMetrics>,
     budgets: Lister<PodDisruptionBudget>,
+    /// Whether groups of pods evict others as one.
+    by_groups: bool,
 }
 
 pub(crate) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginError> {
@@ -50,6 +54,7 @@ pub(crate) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginErr
         gate: Arc::clone(&cx.gate),
         metrics: Arc::clone(&cx.metrics),
         budgets: cx.listers.of(),
+        by_groups: cx.gates.enabled(GROUP_PREEMPTION),
     });
     // Never by itself: it lets the event through to the plugins that rejected the pod.
     let events = vec![Registration::hinted(Resource::Pod, Action::DELETE, |_, _| Hint::Skip)];
@@ -58,8 +63,12 @@ pub(crate) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginErr
 
 impl PreEnqueue for DefaultPreemption {
     fn pre_enqueue(&self, pod: &PodInfo) -> StatusResult {
-        if self.gate.is_closed(pod.uid()) {
+        if self.gate.is_closed(&PreemptorKey::Pod(pod.uid().to_owned())) {
             return Err(Status::unresolvable("waiting for the preemption for this pod to be finished"));
+        }
+        let group = GroupKey::of(&pod.pod).filter(|_| self.by_groups).map(PreemptorKey::Group);
+        if group.is_some_and(|group| self.gate.is_closed(&group)) {
+            return Err(Status::unresolvable("waiting for the preemption for this pod group to be finished"));
         }
         Ok(())
     }
@@ -74,6 +83,10 @@ impl PostFilter for DefaultPreemption {
             candidates: Vec::new(),
             status: Some(Status::new(code, format!("{PREFIX}{text}"))),
         };
+        if self.by_groups && GroupKey::of(&pod.pod).is_some() {
+            let reason = "not eligible due to workload aware preemption enabled";
+            return rejected(Code::Unschedulable, reason.into(), Nomination::Keep);
+        }
         if let Some(reason) = ineligible(cx, pod) {
             return rejected(Code::Unschedulable, reason.into(), Nomination::Keep);
         }
@@ -106,10 +119,18 @@ impl PostFilter for DefaultPreemption {
     }
 }
 
+/// Why a pod evicts nobody that does not want to.
+pub(crate) const NEVER: &str = "not eligible due to preemptionPolicy=Never.";
+
+/// Whether a pod does not want others to be evicted.
+pub(crate) fn never_preempts(pod: &PodInfo) -> bool {
+    pod.pod.spec.preemption_policy.as_deref() == Some("Never")
+}
+
 /// Why the pod may not evict others; none when it may.
 fn ineligible(cx: PostFilterCx<'_>, pod: &PodInfo) -> Option<&'static str> {
-    if pod.pod.spec.preemption_policy.as_deref() == Some("Never") {
-        return Some("not eligible due to preemptionPolicy=Never.");
+    if never_preempts(pod) {
+        return Some(NEVER);
     }
     let nominated = pod.pod.status.nominated_node_name.as_str();
     let index = cx.cycle.snapshot.index_of(nominated)?;

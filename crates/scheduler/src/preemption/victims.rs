@@ -14,10 +14,10 @@ use crate::pod_info::PodInfo;
 const NO_VICTIMS: &str = "No preemption victims found for incoming pod";
 
 /// Disruption budgets with their selectors. Those that select nothing, everything or cannot be read protect nobody.
-pub(super) struct Budgets(Vec<(Arc<PodDisruptionBudget>, Selector)>);
+pub(crate) struct Budgets(Vec<(Arc<PodDisruptionBudget>, Selector)>);
 
 impl Budgets {
-    pub(super) fn parse(budgets: &[Arc<PodDisruptionBudget>]) -> Self {
+    pub(crate) fn parse(budgets: &[Arc<PodDisruptionBudget>]) -> Self {
         let usable = |budget: &Arc<PodDisruptionBudget>| {
             let selector = selector_of(budget.spec.selector.as_ref()).ok()?;
             (!selector.is_everything() && !selector.is_nothing()).then(|| (Arc::clone(budget), selector))
@@ -26,7 +26,7 @@ impl Budgets {
     }
 
     /// Splits pods into those whose eviction breaks a budget and the others, both in the same order as before.
-    fn split(&self, pods: &[Arc<PodInfo>]) -> (Vec<Arc<PodInfo>>, Vec<Arc<PodInfo>>) {
+    pub(super) fn split(&self, pods: &[Arc<PodInfo>]) -> (Vec<Arc<PodInfo>>, Vec<Arc<PodInfo>>) {
         let mut allowed: Vec<i32> = self.0.iter().map(|(budget, _)| budget.status.disruptions_allowed).collect();
         pods.iter().cloned().partition(|pod| {
             let meta = &pod.pod.metadata;

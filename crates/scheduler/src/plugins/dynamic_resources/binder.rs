@@ -6,6 +6,7 @@ use std::time::Duration;
 use api_machinery::time::Time;
 use api_types::core_v1::Pod;
 use api_types::resource_v1::{AllocationResult, ResourceClaim, ResourceClaimConsumerReference};
+use base::CancellationToken;
 use component_helpers::resource_claims::is_reserved_for;
 
 use super::{DynamicResources, Promised};
@@ -104,8 +105,13 @@ impl DynamicResources {
     /// Makes the claim for the extended resources of a pod, gives it what was promised, and tells of it in the pod's status.
     ///
     /// # Errors
-    /// When one of these cannot be written.
-    pub(super) async fn make(&self, promised: &Promised, pod: &Pod) -> Result<ResourceClaim, ClaimWriteError> {
+    /// When one of these cannot be written, or `stop` is cancelled before the claim shows.
+    pub(super) async fn make(
+        &self,
+        promised: &Promised,
+        pod: &Pod,
+        stop: &CancellationToken,
+    ) -> Result<ResourceClaim, ClaimWriteError> {
         let claim = promised.special.to_be_made(pod);
         let made = self.objects.create_device_claim(&claim).await;
         self.metrics.claim_made(made.is_ok());
@@ -114,7 +120,12 @@ impl DynamicResources {
             source,
         })?;
         *promised.made.lock() = Some(made.clone());
-        if !self.claims.wait_shown(&made, LONGEST_UNSEEN).await {
+        let is_shown = tokio::select! {
+            biased;
+            () = stop.cancelled() => false,
+            is_shown = self.claims.wait_shown(&made, LONGEST_UNSEEN) => is_shown,
+        };
+        if !is_shown {
             return Err(ClaimWriteError::Unseen(full_name(&made)));
         }
         self.bind(&Arc::new(made.clone()), Some(&promised.allocation), pod).await?;

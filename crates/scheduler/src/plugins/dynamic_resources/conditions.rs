@@ -7,6 +7,7 @@ use api_machinery::meta::Condition;
 use api_machinery::time::Time;
 use api_types::core_v1::Pod;
 use api_types::resource_v1::{AllocatedDeviceStatus, DeviceRequestAllocationResult, ResourceClaim};
+use base::CancellationToken;
 use tokio::time::Instant;
 
 use super::DynamicResources;
@@ -25,6 +26,8 @@ pub(super) enum NotReady {
     Late(String),
     #[error("device binding timeout: context deadline exceeded")]
     Timeout,
+    #[error("device binding timeout: context canceled")]
+    Stopped,
     #[error(transparent)]
     Gone(#[from] NotFound),
 }
@@ -89,12 +92,13 @@ impl DynamicResources {
     /// Waits until all devices of the claims are ready.
     ///
     /// # Errors
-    /// When one of them has failed, or is not ready in time.
+    /// When one of them has failed, or is not ready before `stop` is cancelled or in time.
     pub(super) async fn wait_ready(
         &self,
         claims: &[Arc<ResourceClaim>],
         pod: &Pod,
         node: &str,
+        stop: &CancellationToken,
     ) -> Result<(), NotReady> {
         let current = |claim: &Arc<ResourceClaim>| self.claims.get(&claim.metadata.namespace, &claim.metadata.name);
         let mut news = self.claims.news();
@@ -125,6 +129,8 @@ impl DynamicResources {
                 return Err(NotReady::Timeout);
             }
             tokio::select! {
+                biased;
+                () = stop.cancelled() => return Err(NotReady::Stopped),
                 _ = news.changed() => {}
                 () = tokio::time::sleep(left.min(LOOK_PERIOD)) => {}
             }

@@ -19,7 +19,7 @@ use std::time::Duration;
 use api_machinery::time::GoDuration;
 use api_types::resource_v1::{AllocationResult, DeviceClass, ResourceClaim};
 use async_trait::async_trait;
-use base::{SharedClock, SharedRng, TaskGroup};
+use base::{CancellationToken, SharedClock, SharedRng, TaskGroup};
 use component_base::Feature;
 use component_helpers::node_affinity::selector_matches;
 use component_helpers::resource_claims::is_reserved_for;
@@ -420,7 +420,11 @@ impl PreBind for DynamicResources {
         Ok(reserved.is_some_and(|own| own.extended.is_some() || own.claims.iter().any(|(claim, _)| has_work(claim))))
     }
 
-    async fn pre_bind(&self, state: &CycleState, pod: &PodInfo, node: &str) -> StatusResult {
+    fn runs_beside_others(&self) -> bool {
+        true
+    }
+
+    async fn pre_bind(&self, state: &CycleState, pod: &PodInfo, node: &str, stop: &CancellationToken) -> StatusResult {
         let Some(reserved) = state.get::<Reserved>() else { return Ok(()) };
         for (claim, allocation) in &reserved.claims {
             if !is_reserved_for(claim, pod.uid()) {
@@ -430,10 +434,10 @@ impl PreBind for DynamicResources {
         }
         let mut claims: Vec<_> = reserved.claims.iter().map(|(claim, _)| Arc::clone(claim)).collect();
         if let Some(promised) = &reserved.extended {
-            let made = self.make(promised, &pod.pod).await;
+            let made = self.make(promised, &pod.pod, stop).await;
             claims.push(Arc::new(made.map_err(|error| Status::error(error.to_string()))?));
         }
-        let ready = self.wait_ready(&claims, &pod.pod, node).await;
+        let ready = self.wait_ready(&claims, &pod.pod, node, stop).await;
         ready.map_err(|error| Status::error(error.to_string()))
     }
 }

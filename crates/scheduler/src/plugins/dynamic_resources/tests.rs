@@ -273,7 +273,10 @@ impl Cycle {
     pub(super) async fn bind(&self) -> Result<(), String> {
         let plugin = &self.profile.pre_bind[0].plugin;
         assert_eq!(plugin.has_work(&self.state, &self.info, "a"), Ok(true));
-        plugin.pre_bind(&self.state, &self.info, "a").await.map_err(|status| status.message())
+        plugin
+            .pre_bind(&self.state, &self.info, "a", &CancellationToken::new())
+            .await
+            .map_err(|status| status.message())
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_types::core_v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
+use base::CancellationToken;
 use client::object_reference;
 use component_helpers::volumes::matching::{is_accessible_from, is_fully_bound, names_claim};
 use component_helpers::volumes::names::{BOUND_BY_CONTROLLER, SELECTED_NODE, YES};
@@ -34,6 +35,8 @@ pub(super) enum BindError {
 pub(super) enum CheckError {
     #[error("context deadline exceeded")]
     Timeout,
+    #[error("context canceled")]
+    Stopped,
     #[error("pod does not exist any more: {0}")]
     PodGone(NotFound),
     #[error("failed to get node {0:?}: {1}")]
@@ -109,8 +112,14 @@ impl VolumeBinding {
     /// Writes what was assumed, and waits until all claims are bound.
     ///
     /// # Errors
-    /// When something cannot be written, or the claims are not bound in time, or will not be.
-    pub(super) async fn bind(&self, assumed: &Assumed, pod: &Pod, node: &str) -> Result<(), BindError> {
+    /// When something cannot be written, or the claims are not bound before `stop` is cancelled or in time, or will not be.
+    pub(super) async fn bind(
+        &self,
+        assumed: &Assumed,
+        pod: &Pod,
+        node: &str,
+        stop: &CancellationToken,
+    ) -> Result<(), BindError> {
         let waiter = self.waiters.enter(assumed);
         let written = self.write(assumed).await?;
         let deadline = Instant::now() + self.timeout;
@@ -123,6 +132,8 @@ impl VolumeBinding {
                 return Err(CheckError::Timeout.into());
             }
             tokio::select! {
+                biased;
+                () = stop.cancelled() => return Err(CheckError::Stopped.into()),
                 () = waiter.told() => {}
                 () = tokio::time::sleep(left.min(CHECK_PERIOD)) => {}
             }

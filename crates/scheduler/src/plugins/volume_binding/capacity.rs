@@ -19,27 +19,41 @@ pub(super) enum Room {
     Lacking,
 }
 
+/// Where a driver has room for volumes of a class, each with the nodes that reach it; none where the driver does not tell.
+#[derive(Clone, Default)]
+pub(super) struct Rooms(Option<Vec<(Arc<CSIStorageCapacity>, Selector)>>);
+
 impl VolumeBinding {
-    /// The room for the volume of a claim. Each claim is looked at alone: several of one pod do not add up.
-    pub(super) fn find_room(&self, class: &StorageClass, claim: &PersistentVolumeClaim, node: &Node) -> Room {
-        let Some(size) = claim.spec.resources.requests.get("storage") else { return Room::Unknown };
+    /// What the driver of a class tells.
+    pub(super) fn rooms_of(&self, class: &StorageClass) -> Rooms {
         let driver = self.drivers.find("", &class.provisioner);
         if driver.is_none_or(|driver| driver.spec.storage_capacity != Some(true)) {
-            return Room::Unknown;
+            return Rooms(None);
         }
-        let mut rooms = self.capacities.by_index(BY_CLASS, &class.metadata.name).into_iter();
-        let room = rooms.find(|room| limit(room).is_some_and(|limit| limit >= size) && is_reached(room, node));
-        room.map_or(Room::Lacking, Room::Enough)
+        let rooms = self.capacities.by_index(BY_CLASS, &class.metadata.name).into_iter();
+        // One that no node is said to reach is none.
+        let reached = |room: Arc<CSIStorageCapacity>| {
+            let nodes = Selector::from_label_selector(room.node_topology.as_ref()?).ok()?;
+            Some((room, nodes))
+        };
+        Rooms(Some(rooms.filter_map(reached).collect()))
+    }
+}
+
+impl Rooms {
+    /// The room for the volume of a claim. Each claim is looked at alone: several of one pod do not add up.
+    pub(super) fn for_claim(&self, claim: &PersistentVolumeClaim, node: &Node) -> Room {
+        let (Some(rooms), Some(size)) = (&self.0, claim.spec.resources.requests.get("storage")) else {
+            return Room::Unknown;
+        };
+        let is_enough = |room: &CSIStorageCapacity| limit(room).is_some_and(|limit| limit >= size);
+        let mut rooms = rooms.iter();
+        let room = rooms.find(|(room, nodes)| is_enough(room) && nodes.matches(&node.metadata.labels));
+        room.map_or(Room::Lacking, |(room, _)| Room::Enough(Arc::clone(room)))
     }
 }
 
 /// The largest volume that can be made.
 pub(super) fn limit(room: &CSIStorageCapacity) -> Option<&Quantity> {
     room.maximum_volume_size.as_ref().or(room.capacity.as_ref())
-}
-
-/// Whether volumes that are made there can be used on the node.
-fn is_reached(room: &CSIStorageCapacity, node: &Node) -> bool {
-    let selector = room.node_topology.as_ref().and_then(|topology| Selector::from_label_selector(topology).ok());
-    selector.is_some_and(|selector| selector.matches(&node.metadata.labels))
 }

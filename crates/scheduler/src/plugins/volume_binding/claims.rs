@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use api_types::core_v1::constants::persistent_volume_claim_phase::LOST;
 use api_types::core_v1::{PersistentVolume, PersistentVolumeClaim, Pod, Volume};
+use api_types::storage_v1::StorageClass;
 use component_helpers::volumes::classes::{class_of_claim, waits_for_consumer};
-use component_helpers::volumes::matching::is_fully_bound;
+use component_helpers::volumes::matching::{is_fully_bound, storage};
 use component_helpers::volumes::of_pods::{check_owner, claim_name, claim_names};
 
+use super::capacity::Rooms;
 use super::{BY_CLASS, VolumeBinding};
 use crate::framework::Status;
 
@@ -17,12 +19,33 @@ const UNBOUND: &str = "pod has unbound immediate PersistentVolumeClaims";
 /// The claims of a pod, all of which will do.
 #[derive(Clone, Default)]
 pub(super) struct Claims {
-    /// Those that have their volume.
-    pub(super) bound: Vec<Arc<PersistentVolumeClaim>>,
-    /// Those that wait for the pod to have a node.
+    /// The volumes of those that have one; none where that is not there.
+    pub(super) bound: Vec<Option<Arc<PersistentVolume>>>,
+    /// Those that wait for the pod to have a node, the smallest first.
     pub(super) delayed: Vec<Arc<PersistentVolumeClaim>>,
-    /// The volumes of the classes of those that wait.
-    pub(super) volumes: BTreeMap<String, Vec<Arc<PersistentVolume>>>,
+    /// The classes of those that wait.
+    pub(super) classes: BTreeMap<String, ClaimClass>,
+}
+
+/// A class of claims that wait, looked up once for all nodes.
+#[derive(Clone)]
+pub(super) struct ClaimClass {
+    /// The class itself; none where it has gone since.
+    pub(super) class: Option<Arc<StorageClass>>,
+    /// Its volumes.
+    pub(super) volumes: Vec<Arc<PersistentVolume>>,
+    /// Where its driver has room for more.
+    pub(super) rooms: Rooms,
+}
+
+impl Claims {
+    /// Whether every node is as good as another for the volumes.
+    pub(super) fn are_everywhere(&self) -> bool {
+        let is_everywhere = |volume: &PersistentVolume| {
+            volume.spec.node_affinity.as_ref().is_none_or(|affinity| affinity.required.is_none())
+        };
+        self.delayed.is_empty() && self.bound.iter().all(|volume| volume.as_deref().is_some_and(is_everywhere))
+    }
 }
 
 impl VolumeBinding {
@@ -75,7 +98,7 @@ impl VolumeBinding {
         for name in claim_names(pod) {
             let claim = self.claims.get(&pod.metadata.namespace, &name)?;
             if is_fully_bound(&claim) {
-                claims.bound.push(claim);
+                claims.bound.push(self.volumes.find("", &claim.spec.volume_name));
             } else if self.is_delayed(&claim)? {
                 claims.delayed.push(claim);
             } else {
@@ -85,9 +108,14 @@ impl VolumeBinding {
         if is_unbound {
             return Err(Status::unresolvable(UNBOUND));
         }
+        claims.delayed.sort_by_cached_key(|claim| storage(&claim.spec.resources.requests).clone());
         for claim in &claims.delayed {
             let class = class_of_claim(claim).to_owned();
-            claims.volumes.entry(class).or_insert_with_key(|class| self.volumes.by_index(BY_CLASS, class));
+            claims.classes.entry(class).or_insert_with_key(|name| {
+                let class = self.classes.find("", name);
+                let rooms = class.as_deref().map_or_else(Rooms::default, |class| self.rooms_of(class));
+                ClaimClass { class, volumes: self.volumes.by_index(BY_CLASS, name), rooms }
+            });
         }
         Ok(claims)
     }

@@ -17,6 +17,7 @@ use std::time::Duration;
 use api_types::core_v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use api_types::storage_v1::{CSIDriver, CSIStorageCapacity, StorageClass};
 use async_trait::async_trait;
+use base::CancellationToken;
 use component_base::Feature;
 use component_helpers::volumes::classes::class_of_volume;
 use parking_lot::Mutex;
@@ -105,6 +106,9 @@ impl PreFilter for VolumeBinding {
             return Ok(PreFiltered::Skip);
         }
         let claims = self.claims_of(&pod.pod)?;
+        if claims.are_everywhere() {
+            return Ok(PreFiltered::Skip);
+        }
         state.put(claims);
         state.put(Found::default());
         Ok(PreFiltered::All)
@@ -114,7 +118,7 @@ impl PreFilter for VolumeBinding {
 impl Filter for VolumeBinding {
     fn filter(&self, state: &CycleState, _: &PodInfo, node: NodeView<'_>) -> StatusResult {
         let Some(claims) = state.get::<Claims>() else { return Ok(()) };
-        let volumes = self.volumes_on(claims, node.node).inspect_err(|status| {
+        let volumes = NodeVolumes::of(claims, node.node).inspect_err(|status| {
             if !status.code.is_rejection() {
                 self.metrics.volume_error(VolumeStage::Predicate);
             }
@@ -181,9 +185,13 @@ impl PreBind for VolumeBinding {
         Ok(assumed(state).is_some())
     }
 
-    async fn pre_bind(&self, state: &CycleState, pod: &PodInfo, node: &str) -> StatusResult {
+    fn runs_beside_others(&self) -> bool {
+        true
+    }
+
+    async fn pre_bind(&self, state: &CycleState, pod: &PodInfo, node: &str, stop: &CancellationToken) -> StatusResult {
         let Some(assumed) = assumed(state) else { return Ok(()) };
-        self.bind(assumed, &pod.pod, node).await.map_err(|error| {
+        self.bind(assumed, &pod.pod, node, stop).await.map_err(|error| {
             self.metrics.volume_error(VolumeStage::Bind);
             Status::error(error.to_string())
         })

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use api_types::core_v1::{Node, PersistentVolume, PersistentVolumeClaim, TopologySelectorTerm};
 use api_types::storage_v1::CSIStorageCapacity;
 use component_helpers::volumes::classes::class_of_claim;
-use component_helpers::volumes::matching::{NodeScope, best_match, is_accessible_from, storage};
+use component_helpers::volumes::matching::{NodeScope, best_match, is_accessible_from};
 use component_helpers::volumes::names::{NO_PROVISIONER, SELECTED_NODE};
 
-use super::VolumeBinding;
 use super::capacity::Room;
 use super::claims::Claims;
 use crate::framework::{Code, Reason, Status};
@@ -49,15 +48,15 @@ impl From<Status> for NoProvision {
     }
 }
 
-impl VolumeBinding {
+impl NodeVolumes {
     /// The volumes that the pod would have on a node.
     ///
     /// # Errors
     /// When the node cannot have some of them, with all reasons; or when the cluster is not in order.
-    pub(super) fn volumes_on(&self, claims: &Claims, node: &Node) -> Result<NodeVolumes, Status> {
-        let bound = self.check_bound(claims, node);
-        let mut volumes = NodeVolumes::default();
-        let unbound = self.find_delayed(claims, node, &mut volumes);
+    pub(super) fn of(claims: &Claims, node: &Node) -> Result<Self, Status> {
+        let bound = check_bound(claims, node);
+        let mut volumes = Self::default();
+        let unbound = find_delayed(claims, node, &mut volumes);
         let (conflicts, lacks_space) = match unbound {
             Ok(()) => (false, false),
             Err(NoProvision::Conflict) => (true, false),
@@ -76,80 +75,78 @@ impl VolumeBinding {
         let reasons = reasons.into_iter().filter(|(holds, _)| *holds).map(|(_, reason)| Reason::from(reason));
         Err(Status::with_reasons(Code::UnschedulableAndUnresolvable, reasons.collect()))
     }
+}
 
-    /// Whether the node reaches the volumes that the pod has; the first reason why not.
-    fn check_bound(&self, claims: &Claims, node: &Node) -> Result<(), &'static str> {
-        for claim in &claims.bound {
-            let volume = self.volumes.find("", &claim.spec.volume_name).ok_or(VOLUME_MISSING)?;
-            if !is_accessible_from(&volume, &node.metadata.labels) {
-                return Err(NODE_CONFLICT);
-            }
+/// Whether the node reaches the volumes that the pod has; the first reason why not.
+fn check_bound(claims: &Claims, node: &Node) -> Result<(), &'static str> {
+    for volume in &claims.bound {
+        let volume = volume.as_ref().ok_or(VOLUME_MISSING)?;
+        if !is_accessible_from(volume, &node.metadata.labels) {
+            return Err(NODE_CONFLICT);
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// Finds volumes for the claims that wait.
-    fn find_delayed(&self, claims: &Claims, node: &Node, found: &mut NodeVolumes) -> Result<(), NoProvision> {
-        let (mut to_match, mut to_make) = (Vec::new(), Vec::new());
-        for claim in &claims.delayed {
-            match claim.metadata.annotations.get(SELECTED_NODE) {
-                Some(selected) if *selected != node.metadata.name => return Err(NoProvision::Conflict),
-                Some(_) => to_make.push(claim),
-                None => to_match.push(claim),
-            }
-        }
-        to_match.sort_by_cached_key(|claim| storage(&claim.spec.resources.requests));
-        for claim in to_match {
-            match Self::matching(claims, claim, node, found)? {
-                Some(volume) => found.matched.push((volume, Arc::clone(claim))),
-                None => to_make.push(claim),
-            }
-        }
-        for claim in to_make {
-            let room = self.room_for(claim, node)?;
+/// Finds volumes for the claims that wait.
+fn find_delayed(claims: &Claims, node: &Node, found: &mut NodeVolumes) -> Result<(), NoProvision> {
+    let is_elsewhere = |claim: &Arc<PersistentVolumeClaim>| {
+        let selected = claim.metadata.annotations.get(SELECTED_NODE);
+        selected.is_some_and(|selected| *selected != node.metadata.name)
+    };
+    if claims.delayed.iter().any(is_elsewhere) {
+        return Err(NoProvision::Conflict);
+    }
+    for claim in &claims.delayed {
+        let is_chosen = claim.metadata.annotations.contains_key(SELECTED_NODE);
+        let matching = if is_chosen { None } else { matching(claims, claim, node, found)? };
+        if let Some(volume) = matching {
+            found.matched.push((volume, Arc::clone(claim)));
+        } else {
+            let room = room_for(claims, claim, node)?;
             found.provisioned.push(Provision { claim: Arc::clone(claim), room });
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// A volume that is there, and that no other claim of the pod has by now.
-    fn matching(
-        claims: &Claims,
-        claim: &PersistentVolumeClaim,
-        node: &Node,
-        found: &NodeVolumes,
-    ) -> Result<Option<Arc<PersistentVolume>>, Status> {
-        let of_class = claims.volumes.get(class_of_claim(claim)).map(Vec::as_slice).unwrap_or_default();
-        let is_taken = |name: &str| found.matched.iter().any(|(volume, _)| volume.metadata.name == name);
-        let place = NodeScope::OnNode(&node.metadata.labels);
-        let best = best_match(claim, of_class, place, is_taken).map_err(|error| Status::error(error.to_string()))?;
-        Ok(best.cloned())
+/// A volume that is there, and that no other claim of the pod has by now.
+fn matching(
+    claims: &Claims,
+    claim: &PersistentVolumeClaim,
+    node: &Node,
+    found: &NodeVolumes,
+) -> Result<Option<Arc<PersistentVolume>>, Status> {
+    let Some(class) = claims.classes.get(class_of_claim(claim)) else { return Ok(None) };
+    let is_taken = |name: &str| found.matched.iter().any(|(volume, _)| volume.metadata.name == name);
+    let place = NodeScope::OnNode(&node.metadata.labels);
+    let best = best_match(claim, &class.volumes, place, is_taken).map_err(|error| Status::error(error.to_string()))?;
+    Ok(best.cloned())
+}
+
+/// The room in which a volume for the claim can be made for the node, where its driver tells.
+fn room_for(
+    claims: &Claims,
+    claim: &PersistentVolumeClaim,
+    node: &Node,
+) -> Result<Option<Arc<CSIStorageCapacity>>, NoProvision> {
+    let name = class_of_claim(claim);
+    if name.is_empty() {
+        let (namespace, name) = (&claim.metadata.namespace, &claim.metadata.name);
+        return Err(Status::error(format!("no class for claim \"{namespace}/{name}\"")).into());
     }
-
-    /// The room in which a volume for the claim can be made for the node, where its driver tells.
-    fn room_for(
-        &self,
-        claim: &PersistentVolumeClaim,
-        node: &Node,
-    ) -> Result<Option<Arc<CSIStorageCapacity>>, NoProvision> {
-        let class = class_of_claim(claim);
-        if class.is_empty() {
-            let (namespace, name) = (&claim.metadata.namespace, &claim.metadata.name);
-            return Err(Status::error(format!("no class for claim \"{namespace}/{name}\"")).into());
-        }
-        let found = self.classes.find("", class);
-        let class = found.ok_or_else(|| Status::error(format!("failed to find storage class {class:?}")))?;
-        if class.provisioner.is_empty() || class.provisioner == NO_PROVISIONER {
-            return Err(NoProvision::Conflict);
-        }
-        if !are_allowed(&class.allowed_topologies, node) {
-            return Err(NoProvision::Conflict);
-        }
-        match self.find_room(&class, claim, node) {
-            Room::Unknown => Ok(None),
-            Room::Enough(room) => Ok(Some(room)),
-            Room::Lacking => Err(NoProvision::NoSpace),
-        }
+    let known = claims.classes.get(name).and_then(|known| Some((known.class.as_deref()?, &known.rooms)));
+    let (class, rooms) = known.ok_or_else(|| Status::error(format!("failed to find storage class {name:?}")))?;
+    if class.provisioner.is_empty() || class.provisioner == NO_PROVISIONER {
+        return Err(NoProvision::Conflict);
+    }
+    if !are_allowed(&class.allowed_topologies, node) {
+        return Err(NoProvision::Conflict);
+    }
+    match rooms.for_claim(claim, node) {
+        Room::Unknown => Ok(None),
+        Room::Enough(room) => Ok(Some(room)),
+        Room::Lacking => Err(NoProvision::NoSpace),
     }
 }
 

@@ -364,7 +364,7 @@ impl Binding {
         let plugin = &self.profile.pre_bind[0].plugin;
         assert_eq!(plugin.has_work(&self.state, &self.info, "a"), Ok(true));
         let started = tokio::time::Instant::now();
-        let outcome = plugin.pre_bind(&self.state, &self.info, "a").await;
+        let outcome = plugin.pre_bind(&self.state, &self.info, "a", &CancellationToken::new()).await;
         (outcome.map_err(|status| status.message()), started.elapsed().as_secs())
     }
 
@@ -404,6 +404,23 @@ async fn a_volume_that_is_there_is_given_to_the_claim() {
     assert_eq!((named.kind.as_str(), named.api_version.as_str()), ("PersistentVolumeClaim", "v1"));
     assert_eq!((named.namespace.as_str(), named.name.as_str(), named.uid.as_str()), ("default", "c", "uid-c"));
     assert_eq!(volume.metadata.annotations["pv.kubernetes.io/bound-by-controller"], "yes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_waited_for_once_the_room_is_needed() {
+    let binding = Binding::reserved(matched(), 600);
+    let (plugin, stop) = (&binding.profile.pre_bind[0].plugin, CancellationToken::new());
+    let started = tokio::time::Instant::now();
+    let needs_room = async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        stop.cancel();
+    };
+    let (outcome, ()) = tokio::join!(plugin.pre_bind(&binding.state, &binding.info, "a", &stop), needs_room);
+    assert_eq!(outcome.unwrap_err().message(), "binding volumes: context canceled");
+    assert_eq!(started.elapsed().as_secs(), 3);
+    // What was written stays.
+    let volume = binding.world.cx.listers.of::<PersistentVolume>().find("", "v").unwrap();
+    assert_eq!(volume.spec.claim_ref.as_ref().unwrap().uid, "uid-c");
 }
 
 #[tokio::test(start_paused = true)]
