@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use tests::kubectl::PATIENCE;
+
 use crate::cluster::{Cluster, repository};
-use crate::kubectl::PATIENCE;
 
 const NAMESPACE: &str = "my-project-dev";
 const NAME: &str = "my-app-service.my-project-dev.svc.cluster.local";

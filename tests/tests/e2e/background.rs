@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sys::exec::{Command, Daemon, Exec, LinuxExec};
 use sys::process::Process;
+use tests::kubectl::Kubectl;
 use tokio::time::Instant;
 
 const RETRY: Duration = Duration::from_millis(50);
@@ -29,6 +30,11 @@ impl Background {
         let line = command.line();
         let process = exec.spawn(&Daemon::new(command, &log)).await.expect("the program starts");
         Self { process, log, line }
+    }
+
+    /// `kubectl`, until this is dropped.
+    pub(crate) async fn kubectl(kubectl: &Kubectl, line: &str) -> Self {
+        Self::start(&kubectl.exec, kubectl.command(line)).await
     }
 
     /// What it printed so far, on both streams.

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use sys::exec::{Command, Exec, LinuxExec, Output};
 use sys::process::Process;
+use tests::kubectl::{Kubectl, binaries, program};
 use tokio::time::Instant;
 
-use crate::kubectl::Kubectl;
 use crate::machine::{self, Machine};
 
 const UP_DEADLINE: Duration = Duration::from_secs(300);
@@ -158,6 +158,7 @@ impl Cluster {
             kubeconfig: self.root.join("etc/kubernetes/admin.conf"),
             cache: self.root.join("kubectl-cache"),
             namespace: namespace.to_owned(),
+            flags: vec![format!("--namespace={namespace}")],
             exec: Arc::clone(&self.exec),
         }
     }
@@ -246,19 +247,6 @@ pub(crate) fn repository(path: &str) -> String {
 /// A manifest of the stories.
 pub(crate) fn manifest(name: &str) -> String {
     repository(&format!("tests/tests/e2e/manifests/{name}"))
-}
-
-/// Where cargo puts the binaries that belong to this test: beside the directory that the test is in.
-pub(crate) fn binaries() -> PathBuf {
-    let own = std::env::current_exe().unwrap_or_default();
-    own.parent().and_then(Path::parent).map(PathBuf::from).unwrap_or_default()
-}
-
-/// Where a program is.
-pub(crate) fn program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var("PATH").unwrap_or_default();
-    let places = path.split(':').chain(["/opt/coxswain/bin", "/usr/sbin", "/sbin"]);
-    places.map(|place| Path::new(place).join(name)).find(|path| path.is_file())
 }
 
 /// What the machine lacks, if it lacks something.

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use tests::kubectl::Kubectl;
+
 use crate::cluster::{Cluster, KUBECTL, manifest};
-use crate::kubectl::Kubectl;
 
 const NAMESPACE: &str = "elastic";
 /// Usage is measured, scraped and judged every 15 s each, and pods are new at first.

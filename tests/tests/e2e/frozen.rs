@@ -2,9 +2,9 @@
 //! what is wrong, its pods run on, and when all moves again nothing has been lost or restarted.
 
 use sys::process::Process;
+use tests::kubectl::{Kubectl, PATIENCE};
 
 use crate::cluster::Cluster;
-use crate::kubectl::{Kubectl, PATIENCE};
 use crate::machine;
 
 const NAMESPACE: &str = "frozen";

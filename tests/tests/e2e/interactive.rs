@@ -1,8 +1,9 @@
 //! Sitting before a container: `kubectl exec`, `run`, `attach` and `debug` with a real terminal, by the newest and by an
 //! older `kubectl`.
 
+use tests::kubectl::Kubectl;
+
 use crate::cluster::Cluster;
-use crate::kubectl::Kubectl;
 use crate::terminal::Terminal;
 
 const INTERRUPT: &str = "\x03";

@@ -1,8 +1,9 @@
 //! Any process may be killed at any moment: what was acknowledged is there afterwards, containers run on untouched, and
 //! the cluster goes on working once the process is back.
 
+use tests::kubectl::{Kubectl, PATIENCE};
+
 use crate::cluster::Cluster;
-use crate::kubectl::{Kubectl, PATIENCE};
 use crate::machine;
 
 const NAMESPACE: &str = "kills";

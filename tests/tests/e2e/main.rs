@@ -19,7 +19,6 @@ mod frozen;
 mod installer;
 mod interactive;
 mod kills;
-mod kubectl;
 mod kubectl_story;
 mod machine;
 mod maintenance;

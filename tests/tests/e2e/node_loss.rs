@@ -1,8 +1,9 @@
 //! A node whose kubelet stops: it goes NotReady once its lease has expired, is tainted, its pods are evicted and replaced
 //! elsewhere; when the kubelet is back, all of that is undone. Timings are upstream's, shortened by flags.
 
+use tests::kubectl::{Kubectl, PATIENCE};
+
 use crate::cluster::{Cluster, manifest};
-use crate::kubectl::{Kubectl, PATIENCE};
 use crate::machine;
 
 const NAMESPACE: &str = "node-loss";

@@ -7,9 +7,9 @@ use std::time::Duration;
 use sys::cgroups::{CgroupPath, LinuxCgroups};
 use sys::exec::{Command, Exec as _};
 use sys::mounts::{LinuxMounts, Mounts as _, Unmount};
+use tests::kubectl::{Kubectl, PATIENCE};
 
 use crate::cluster::Cluster;
-use crate::kubectl::{Kubectl, PATIENCE};
 use crate::machine;
 
 const NAMESPACE: &str = "reboot";

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use tests::kubectl::{Kubectl, PATIENCE};
 use tokio::time::Instant;
 
 use crate::cluster::Cluster;
-use crate::kubectl::{Kubectl, PATIENCE};
 
 const NAMESPACE: &str = "rolling";
 const REPLICAS: usize = 4;

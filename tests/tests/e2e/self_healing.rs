@@ -1,9 +1,9 @@
 //! What goes wrong with containers, what the user sees of it, and how the kubelet makes up for it.
 
 use sys::proc::Proc;
+use tests::kubectl::{Kubectl, PATIENCE};
 
 use crate::cluster::{Cluster, manifest};
-use crate::kubectl::{Kubectl, PATIENCE};
 use crate::machine;
 
 const NAMESPACE: &str = "self-healing";

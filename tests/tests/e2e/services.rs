@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 
+use tests::kubectl::{Kubectl, PATIENCE};
+
 use crate::cluster::{Cluster, manifest};
-use crate::kubectl::{Kubectl, PATIENCE};
 
 const NAMESPACE: &str = "services";
 /// Enough tries that a server of three is missed less than once in a million runs.

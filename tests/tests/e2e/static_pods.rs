@@ -1,7 +1,8 @@
 //! The control plane as static Pods that our own kubelet starts from the generated manifests, as kubeadm has it.
 
+use tests::kubectl::PATIENCE;
+
 use crate::cluster::Cluster;
-use crate::kubectl::PATIENCE;
 
 const COMPONENTS: [&str; 3] = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"];
 

@@ -10,10 +10,9 @@ use rustix::io::Errno;
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use sys::exec::Command;
+use tests::kubectl::PATIENCE;
 use tokio::process::Child;
 use tokio::time::Instant;
-
-use crate::kubectl::PATIENCE;
 
 const LOOK: Duration = Duration::from_millis(30);
 /// After this long without the wanted effect a line is typed again.

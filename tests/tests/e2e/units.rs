@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use sys::exec::{Command, Exec as _, LinuxExec};
-
-use crate::cluster::{binaries, program};
+use tests::kubectl::{binaries, program};
 
 pub(crate) async fn story() -> Result<(), String> {
     let coxswain = binaries().join("coxswain");

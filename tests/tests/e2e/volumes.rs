@@ -4,9 +4,9 @@
 use std::path::PathBuf;
 
 use sys::proc::Proc;
+use tests::kubectl::{Kubectl, PATIENCE};
 
 use crate::cluster::{Cluster, manifest};
-use crate::kubectl::{Kubectl, PATIENCE};
 use crate::machine;
 
 const NAMESPACE: &str = "volumes";

@@ -9,12 +9,12 @@ use client::{Body, Client, ClientConfig, ClientCx, ClientError, RawResponse, Req
 use http::Method;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
+use tests::kubectl::Kubectl;
 use tokio::time::Instant;
 
 use super::object::{is_true, name_of, phase};
 use super::socket;
 use crate::cluster::{Cluster, KUBECTL};
-use crate::kubectl::Kubectl;
 
 /// How long anything may take to come about on a machine that has a lot else to do.
 const PATIENCE: Duration = Duration::from_secs(150);

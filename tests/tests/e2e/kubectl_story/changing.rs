@@ -1,7 +1,7 @@
 //! Commands that change what is there.
 
-use super::Desk;
-use super::table::{Row, Want::*};
+use tests::desk::Desk;
+use tests::table::{Row, Want::*};
 
 const SCALING: &[Row] = &[
     Row::new("scale deployment/web --replicas=3", Says(&["deployment.apps/web scaled"])),
@@ -141,6 +141,12 @@ const APPLYING: &[Row] = &[
     Row::new("delete -f $DIR/replacement.yaml --ignore-not-found", Succeeds),
 ];
 
+const EDITING: &[Row] = &[
+    Row::new("edit configmap colours", Says(&["configmap/colours edited"])).editing("sed -i s/green/purple/"),
+    Row::new("edit configmap colours", Says(&["Edit cancelled, no changes made"])).editing("true"),
+    Row::new("get configmap colours -o jsonpath={.data.colour}", Prints("purple")),
+];
+
 const DELETING: &[Row] = &[
     Row::new("delete pod shell --force --grace-period=0", Says(&["pod \"shell\" force deleted"])),
     Row::new("wait --for=delete pod/shell --timeout=60s", Succeeds),
@@ -168,19 +174,7 @@ pub(super) async fn story(desk: &Desk) {
     desk.write("one.yaml", &map("first", LABEL, "a: \"1\""));
     desk.write("two.yaml", &format!("{}---\n{}", map("first", LABEL, "a: \"1\""), map("second", LABEL, "b: \"1\"")));
     desk.write("replacement.yaml", &map("first", "", "a: \"2\""));
-    for table in [SCALING, ROLLING, MARKING, PATCHING, APPLYING] {
+    for table in [SCALING, ROLLING, MARKING, PATCHING, APPLYING, EDITING, DELETING] {
         desk.work_through(table).await;
     }
-    edit(desk).await;
-    desk.work_through(DELETING).await;
-}
-
-/// An editor that is a script.
-async fn edit(desk: &Desk) {
-    let edit = |script: &str| desk.kubectl.command("edit configmap colours").env("KUBE_EDITOR", script);
-    let edited = desk.kubectl.run_command(&edit("sed -i s/green/purple/")).await;
-    assert!(edited.text().contains("configmap/colours edited"), "{} {}", edited.text(), edited.error_text());
-    let kept = desk.kubectl.run_command(&edit("true")).await;
-    assert!(kept.error_text().contains("Edit cancelled, no changes made"), "{} {}", kept.text(), kept.error_text());
-    desk.work_through(&[Row::new("get configmap colours -o jsonpath={.data.colour}", Prints("purple"))]).await;
 }

@@ -1,7 +1,7 @@
 //! The `create` family, `run`, `expose`, and what the objects do then.
 
-use super::Desk;
-use super::table::{Row, Want::*};
+use tests::desk::Desk;
+use tests::table::{Row, Want::*};
 
 const WORKLOADS: &[Row] = &[
     Row::new(

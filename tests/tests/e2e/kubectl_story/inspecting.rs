@@ -1,7 +1,9 @@
 //! Applying manifests and looking at what came of it.
 
-use super::Desk;
-use super::table::{Row, Want::*};
+use tests::desk::Desk;
+use tests::table::{Row, Want::*};
+
+use crate::background::Background;
 
 const APPLYING: &[Row] = &[
     Row::new("create namespace $NS", Says(&["namespace/$NS created"])),
@@ -177,7 +179,7 @@ pub(super) async fn story(desk: &Desk) {
 }
 
 async fn watching(desk: &Desk) {
-    let watch = desk.kubectl.background("get configmaps --watch --output-watch-events -o name").await;
+    let watch = Background::kubectl(&desk.kubectl, "get configmaps --watch --output-watch-events -o name").await;
     watch.until(|text| text.contains("configmap/settings")).await;
     desk.work_through(&[Row::new("create configmap seen", Succeeds), Row::new("delete configmap seen", Succeeds)])
         .await;

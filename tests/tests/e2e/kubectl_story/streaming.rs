@@ -1,9 +1,11 @@
 //! Commands that hold a connection open: exec, attach, logs, port-forward, cp.
 
-use super::Desk;
-use super::table::{Row, Want::*};
+use tests::desk::Desk;
+use tests::kubectl::PATIENCE;
+use tests::table::{Row, Want::*};
+
+use crate::background::Background;
 use crate::cluster::Cluster;
-use crate::kubectl::PATIENCE;
 
 const LOGS: &[Row] = &[
     Row::new("logs shell", Prints("one\ntwo")),
@@ -88,8 +90,10 @@ async fn attach_and_follow(desk: &Desk) {
     let run = "run talker --image=busybox:1.36 --image-pull-policy=IfNotPresent --restart=Never -- sh -c";
     desk.kubectl.ok(&format!("{run} '{script}'")).await;
     desk.kubectl.ok("wait --for=condition=Ready pod/talker --timeout=60s").await;
-    let (attached, followed) =
-        (desk.kubectl.background("attach talker").await, desk.kubectl.background("logs -f talker").await);
+    let (attached, followed) = (
+        Background::kubectl(&desk.kubectl, "attach talker").await,
+        Background::kubectl(&desk.kubectl, "logs -f talker").await,
+    );
     for one in [&attached, &followed] {
         one.until(|text| text.contains("line ")).await;
     }
@@ -106,7 +110,7 @@ async fn forward(desk: &Desk, cluster: &Cluster, target: &str, port: &str) {
         desk.kubectl.ok("run shell-echo --image=k8s.gcr.io/echoserver:1.4").await;
         desk.kubectl.ok("wait --for=condition=Ready pod/shell-echo --timeout=60s").await;
     }
-    let forward = desk.kubectl.background(&format!("port-forward {target} :{port}")).await;
+    let forward = Background::kubectl(&desk.kubectl, &format!("port-forward {target} :{port}")).await;
     let mark = "Forwarding from 127.0.0.1:";
     let text = forward.until(|text| text.lines().any(|line| line.starts_with(mark) && line.contains("->"))).await;
     let local = text.split(mark).nth(1).and_then(|rest| rest.split(' ').next()).expect("a port is named");
