@@ -59,18 +59,37 @@ impl SideError {
     }
 }
 
+/// What one event says of a volume that is not in place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VolumeProblem {
+    /// `FailedMount`, or `FailedMapVolume` for block devices.
+    pub reason: &'static str,
+    /// The event's message.
+    pub text: String,
+}
+
+impl From<&str> for VolumeProblem {
+    fn from(text: &str) -> Self {
+        Self { reason: "FailedMount", text: text.to_owned() }
+    }
+}
+
+fn joined(problems: &[VolumeProblem]) -> String {
+    problems.iter().map(|problem| problem.text.as_str()).collect::<Vec<_>>().join(", ")
+}
+
 /// Why a pod's volumes are not all in place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MountError {
     /// The pod's directories cannot be made.
     #[error("error making pod data directories: {0}")]
     Directories(String),
-    /// Volumes are missing; each text is the message of one `FailedMount` event.
-    #[error("{}", .0.join(", "))]
-    Volumes(Vec<String>),
-    /// All volumes are in place, but the content of some is not up to date; texts as above. Pods go on with what they have.
-    #[error("{}", .0.join(", "))]
-    Stale(Vec<String>),
+    /// Volumes are missing; each is one event.
+    #[error("{}", joined(.0))]
+    Volumes(Vec<VolumeProblem>),
+    /// All volumes are in place, but the content of some is not up to date; as above. Pods go on with what they have.
+    #[error("{}", joined(.0))]
+    Stale(Vec<VolumeProblem>),
 }
 
 /// The volumes and directories of pods.

@@ -24,7 +24,7 @@ use crate::objects::Objects;
 use crate::resources::PodGroups;
 use crate::resources::container::ContainerLimits;
 use crate::resources::swap::{self, SwapBehavior};
-use crate::volumes::{MountRequest, VolumeSet, mounts_of};
+use crate::volumes::{MountRequest, VolumeSet, devices_of, mounts_of};
 use crate::{hostname, hosts};
 
 /// A quota of processor time that is none.
@@ -235,7 +235,8 @@ impl ContainerSetup for Setup {
                 mount.gid_mappings.clone_from(&users.gids);
             }
         }
-        let DeviceInputs { devices, cdi_devices, annotations, .. } = given;
+        let DeviceInputs { mut devices, cdi_devices, annotations, .. } = given;
+        devices.extend(devices_of(&self.volumes, pod, container)?);
         Ok(ContainerInputs { env, mounts, devices, cdi_devices, annotations })
     }
 
@@ -282,6 +283,7 @@ mod tests {
     };
     use base::{Rng, SystemClock};
     use sys::cgroups::{FakeCgroups, Version};
+    use sys::exec::FakeExec;
     use sys::mounts::FakeMounts;
 
     use super::*;
@@ -304,6 +306,7 @@ mod tests {
             clock: SystemClock::shared(),
             rng: Rng::seeded(1),
             csi: CsiDeps::default(),
+            exec: Arc::new(FakeExec::new()),
             events: Arc::new(RecordedEvents::default()),
         });
         let names = CgroupNames::new(Driver::Cgroupfs, "/").unwrap();

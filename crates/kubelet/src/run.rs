@@ -419,6 +419,7 @@ fn node_side(
         clock: lifecycle.clock().clone(),
         rng: lifecycle.rng().clone(),
         csi,
+        exec: Arc::new(LinuxExec),
         events: events.clone(),
     });
     let setup = Setup {

@@ -44,7 +44,7 @@ pub struct TestNode {
 #[async_trait]
 impl Volumes for TestNode {
     async fn mount(&self, _pod: &Pod) -> Result<(), MountError> {
-        self.mount_error.lock().clone().map_or(Ok(()), |text| Err(MountError::Volumes(vec![text])))
+        self.mount_error.lock().clone().map_or(Ok(()), |text| Err(MountError::Volumes(vec![text.as_str().into()])))
     }
 
     async fn unmount(&self, uid: &str) -> Result<(), SideError> {

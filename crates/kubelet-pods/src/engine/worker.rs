@@ -226,8 +226,10 @@ impl Inner {
     fn tell_mount_error(&self, pod: &Pod, error: &MountError) {
         match error {
             MountError::Directories(_) => self.runtime.pod_event(pod, Level::Warning, "Failed", &error.to_string()),
-            MountError::Volumes(messages) | MountError::Stale(messages) => {
-                messages.iter().for_each(|text| self.runtime.pod_event(pod, Level::Warning, "FailedMount", text));
+            MountError::Volumes(problems) | MountError::Stale(problems) => {
+                for problem in problems {
+                    self.runtime.pod_event(pod, Level::Warning, problem.reason, &problem.text);
+                }
             }
         }
     }

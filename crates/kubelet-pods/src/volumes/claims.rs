@@ -18,6 +18,8 @@ pub(super) struct Resolved {
     /// The name of the persistent volume; it names the volume's directory.
     pub(super) volume: String,
     pub(super) backing: Backing,
+    /// Whether containers have it as a block device.
+    pub(super) block: bool,
     /// Groups that its annotation adds to the pod.
     pub(super) group: Option<i64>,
 }
@@ -56,8 +58,10 @@ pub(super) enum ClaimError {
     },
     #[error("MountVolume.NodeAffinity check failed for volume {volume:?} : no matching NodeSelectorTerms")]
     OtherNode { volume: String },
-    #[error("block volumes are not supported by this kubelet: persistent volume {volume:?}")]
-    Block { volume: String },
+    #[error("volume {volume} has volumeMode {mode}, but is specified in {used}")]
+    Mode { volume: String, mode: &'static str, used: &'static str },
+    #[error("no volume plugin matched: persistent volume {volume:?} cannot be a block device")]
+    NoBlock { volume: String },
     /// What the cluster knows of the driver has not been read.
     #[error(transparent)]
     Facts(#[from] super::csi::Unsynced),
@@ -165,19 +169,20 @@ fn place(
     }
     let source = &volume.spec.persistent_volume_source;
     let group = volume.metadata.annotations.get("pv.beta.kubernetes.io/gid").and_then(|gid| gid.parse().ok());
+    let block = volume.spec.volume_mode.as_deref() == Some("Block");
+    let resolved = |backing| Resolved { volume: name.clone(), backing, block, group };
     if let Some(host) = &source.host_path {
+        if block {
+            return Err(ClaimError::NoBlock { volume: name.clone() });
+        }
         host_path::check(&HostPathVolumeSource { path: host.path.clone(), type_: host.type_.clone() })?;
-        return Ok(Resolved { volume: name.clone(), backing: Backing::HostPath(host.path.clone().into()), group });
+        return Ok(resolved(Backing::HostPath(host.path.clone().into())));
     }
     if let Some(local) = &source.local {
-        return Ok(Resolved { volume: name.clone(), backing: Backing::Local(local.path.clone().into()), group });
+        return Ok(resolved(Backing::Local(local.path.clone().into())));
     }
     let Some(csi) = &source.csi else { return Err(ClaimError::Unsupported { volume: name.clone() }) };
-    if volume.spec.volume_mode.as_deref() == Some("Block") {
-        return Err(ClaimError::Block { volume: name.clone() });
-    }
-    let backing = Backing::Csi(Box::new(CsiVolume::of_claim(csi, volume, claim)));
-    Ok(Resolved { volume: name.clone(), backing, group })
+    Ok(resolved(Backing::Csi(Box::new(CsiVolume::of_claim(csi, volume, claim)))))
 }
 
 #[cfg(test)]

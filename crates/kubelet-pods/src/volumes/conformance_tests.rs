@@ -7,6 +7,7 @@ use api_machinery::quantity::Quantity;
 use api_types::core_v1::Node;
 use base::{Rng, SystemClock};
 use serde_json::{Value, json};
+use sys::exec::FakeExec;
 use sys::mounts::{FakeMounts, LinuxMounts};
 
 use super::*;
@@ -46,6 +47,7 @@ fn set_with(dir: &tempfile::TempDir, mounts: Arc<dyn Mounts>, objects: FixedObje
         clock: SystemClock::shared(),
         rng: Rng::seeded(SEEDS.fetch_add(1, std::sync::atomic::Ordering::Relaxed)),
         csi: CsiDeps::default(),
+        exec: Arc::new(FakeExec::new()),
         events: Arc::new(RecordedEvents::default()),
     })
 }

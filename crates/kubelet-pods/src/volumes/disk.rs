@@ -178,13 +178,16 @@ impl Disk {
             entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
         };
         let mut found = Vec::new();
-        for uid in names(&self.layout.pods()) {
-            let volumes = self.layout.volumes(&uid);
-            for directory in names(&volumes) {
-                let Some(plugin) = Plugin::of_directory(&directory) else { continue };
-                let own = names(&volumes.join(&directory)).into_iter();
-                found.extend(own.map(|name| (uid.clone(), plugin, name)));
+        let mut look = |uid: &str, root: PathBuf, plugin_of: fn(&str) -> Option<Plugin>| {
+            for directory in names(&root) {
+                let Some(plugin) = plugin_of(&directory) else { continue };
+                let own = names(&root.join(&directory)).into_iter();
+                found.extend(own.map(|name| (uid.to_owned(), plugin, name)));
             }
+        };
+        for uid in names(&self.layout.pods()) {
+            look(&uid, self.layout.volumes(&uid), Plugin::of_directory);
+            look(&uid, self.layout.devices(&uid), Plugin::of_device_directory);
         }
         found
     }
@@ -193,6 +196,9 @@ impl Disk {
     pub(super) fn tear_down(&self, uid: &str) -> Result<(), VolumeError> {
         let layout = &self.layout;
         self.clean_sub_paths(uid)?;
+        // Links, and nothing that is anybody's data.
+        let devices = layout.devices(uid);
+        sys::fs::remove_tree(&devices).map_err(FileError::of("remove", &devices))?;
         let volumes = layout.volumes(uid);
         if !volumes.exists() {
             return Ok(());

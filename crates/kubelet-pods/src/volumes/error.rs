@@ -9,6 +9,7 @@ use sys::mounts::MountError;
 use super::csi::CsiError;
 use super::file_error::FileError;
 use super::host_path::HostPathError;
+use super::loop_device::LoopError;
 use super::payload::PayloadError;
 use super::sub_path::SubPathError;
 use super::writer::WriteError;
@@ -44,6 +45,10 @@ pub(super) enum VolumeError {
     NoLocalPath { path: PathBuf, source: io::Error },
     #[error("only directory and block device are supported")]
     NoDirectory,
+    #[error("{} is not a block device", .0.display())]
+    NoBlockDevice(PathBuf),
+    #[error("blkUtil.AttachFileDevice failed: {0}")]
+    Loop(#[from] LoopError),
     #[error("unknown storage medium {0:?}")]
     Medium(String),
     #[error("medium {0}: hugePages storage requested, but there is no resource request for huge pages")]

@@ -19,3 +19,11 @@ impl FileError {
         move |source| Self { action, path, source }
     }
 }
+
+/// What a removal has come to: what was not there is gone as well.
+pub(super) fn gone(removed: io::Result<()>, path: &Path) -> Result<(), FileError> {
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::of("remove", path)(error)),
+        _ => Ok(()),
+    }
+}

@@ -20,13 +20,16 @@ pub enum Plugin {
     Local,
     /// Of a driver.
     Csi,
+    /// The same two as block devices.
+    LocalBlock,
+    CsiBlock,
     /// Without a directory of its own.
     HostPath,
 }
 
 impl Plugin {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::EmptyDir,
         Self::ConfigMap,
         Self::Secret,
@@ -34,12 +37,24 @@ impl Plugin {
         Self::Projected,
         Self::Local,
         Self::Csi,
+        Self::LocalBlock,
+        Self::CsiBlock,
         Self::HostPath,
     ];
 
-    /// The one that has this directory.
+    /// The one that has this directory below a pod's volumes.
     pub fn of_directory(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|plugin| plugin.directory() == name)
+        Self::ALL.into_iter().find(|plugin| !plugin.is_block() && plugin.directory() == name)
+    }
+
+    /// The one that has this directory below a pod's block devices.
+    pub fn of_device_directory(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|plugin| plugin.is_block() && plugin.directory() == name)
+    }
+
+    /// Whether containers have its volumes as block devices.
+    pub fn is_block(self) -> bool {
+        matches!(self, Self::LocalBlock | Self::CsiBlock)
     }
 
     /// The name of its directory; the plugin's own name has a slash for the tilde.
@@ -50,8 +65,8 @@ impl Plugin {
             Self::Secret => "kubernetes.io~secret",
             Self::DownwardApi => "kubernetes.io~downward-api",
             Self::Projected => "kubernetes.io~projected",
-            Self::Local => "kubernetes.io~local-volume",
-            Self::Csi => "kubernetes.io~csi",
+            Self::Local | Self::LocalBlock => "kubernetes.io~local-volume",
+            Self::Csi | Self::CsiBlock => "kubernetes.io~csi",
             Self::HostPath => "kubernetes.io~host-path",
         }
     }
@@ -106,6 +121,45 @@ impl Layout {
         self.csi_root().join(safe(driver)).join(kubelet_node::csi::hash(&[handle]))
     }
 
+    /// The block devices of a pod, as links.
+    pub fn devices(&self, uid: &str) -> PathBuf {
+        self.pod(uid).join("volumeDevices")
+    }
+
+    pub fn device(&self, uid: &str, plugin: Plugin, name: &str) -> PathBuf {
+        self.devices(uid).join(plugin.directory()).join(safe(name))
+    }
+
+    /// A pod's device among those of a volume that are bound below `map`.
+    pub fn bound_device(&self, map: &Path, uid: &str) -> PathBuf {
+        map.join(safe(uid))
+    }
+
+    /// Where the devices of a local volume are bound, one for each pod.
+    pub fn local_block(&self, volume: &str) -> PathBuf {
+        self.root.join("plugins/kubernetes.io~local-volume/volumeDevices").join(safe(volume))
+    }
+
+    /// What drivers' volumes that are block devices have in common.
+    pub fn csi_block_root(&self) -> PathBuf {
+        self.csi_root().join("volumeDevices")
+    }
+
+    /// One of them: its data, and where its devices are bound.
+    pub fn csi_block(&self, volume: &str) -> PathBuf {
+        self.csi_block_root().join(safe(volume))
+    }
+
+    /// Where it is staged.
+    pub fn csi_block_staging(&self, volume: &str) -> PathBuf {
+        self.csi_block_root().join("staging").join(safe(volume))
+    }
+
+    /// Where it is published for a pod.
+    pub fn csi_block_published(&self, volume: &str, uid: &str) -> PathBuf {
+        self.csi_block_root().join("publish").join(safe(volume)).join(safe(uid))
+    }
+
     pub fn sub_paths(&self, uid: &str) -> PathBuf {
         self.pod(uid).join("volume-subpaths")
     }
@@ -149,6 +203,15 @@ mod tests {
                 layout.csi_device("d.example.com", "abc"),
                 "/var/lib/kubelet/plugins/kubernetes.io/csi/d.example.com/\
                  ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+            ),
+            (layout.device("u1", Plugin::CsiBlock, "pv"), "/var/lib/kubelet/pods/u1/volumeDevices/kubernetes.io~csi/pv"),
+            (
+                layout.csi_block_published("pv", "u1"),
+                "/var/lib/kubelet/plugins/kubernetes.io/csi/volumeDevices/publish/pv/u1",
+            ),
+            (
+                layout.local_block("pv"),
+                "/var/lib/kubelet/plugins/kubernetes.io~local-volume/volumeDevices/pv",
             ),
             (layout.pod("../../etc"), "/var/lib/kubelet/pods/..~..~etc"),
             (layout.pod(".."), "/var/lib/kubelet/pods/_"),

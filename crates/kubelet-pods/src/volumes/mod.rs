@@ -3,8 +3,9 @@
 //! [`world`] holds what pods want and what there is, [`reconcile`] the next steps from one to the other, [`plugin`] what a
 //! kind of volume can do; [`set`] has the steps taken. Everything is idempotent and found again on disk, so that a kubelet
 //! that was restarted goes on where the last one stopped. Why it is so: `docs/adr/0015-volumes.md`. Volumes of drivers are
-//! in [`csi`]. Not here: network file systems, and volumes as block devices.
+//! in [`csi`], those that are block devices in [`block`]. Not here: network file systems.
 
+mod block;
 mod claim_stats;
 mod claims;
 mod csi;
@@ -14,6 +15,7 @@ mod error;
 mod file_error;
 mod host_path;
 mod layout;
+mod loop_device;
 mod mount_list;
 mod ownership;
 mod payload;
@@ -30,5 +32,5 @@ mod writer;
 pub use claim_stats::ClaimRoom;
 pub use csi::CsiDeps;
 pub use layout::{Layout, Plugin};
-pub use mount_list::{MountRequest, mounts_of};
+pub use mount_list::{MountRequest, devices_of, mounts_of};
 pub use set::{VolumeDeps, VolumeSet};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use api_types::core_v1::{Container, Pod, VolumeMount};
+use api_types::core_v1::{Container, Pod, VolumeDevice, VolumeMount};
 use node_api::cri::v1;
 
 use super::set::VolumeSet;
@@ -18,6 +18,8 @@ pub enum MountListError {
     /// The pod has no such volume, or it is not in place.
     #[error("cannot find volume {volume:?} to mount into container {container:?}")]
     NoVolume { volume: String, container: String },
+    #[error("cannot find volume {volume:?} to pass into container {container:?}")]
+    NoDevice { volume: String, container: String },
     #[error("missing value for {}", .0.join(", "))]
     NoValue(Vec<String>),
     #[error(transparent)]
@@ -64,6 +66,21 @@ pub struct MountRequest<'a> {
 pub fn mounts_of(set: &VolumeSet, request: &MountRequest<'_>) -> Result<Vec<v1::Mount>, MountListError> {
     let mounts = request.container.volume_mounts.iter().enumerate();
     mounts.map(|(index, mount)| one(set, request, index, mount)).collect()
+}
+
+/// The container's block devices in order.
+pub fn devices_of(set: &VolumeSet, pod: &Pod, container: &Container) -> Result<Vec<v1::Device>, MountListError> {
+    let device = |device: &VolumeDevice| {
+        let (volume, container) = (device.name.clone(), container.name.clone());
+        let mounted = set.mounted(&pod.metadata.uid, &device.name);
+        let mounted = mounted.ok_or(MountListError::NoDevice { volume, container })?;
+        Ok(v1::Device {
+            container_path: device.device_path.clone(),
+            host_path: mounted.path.display().to_string(),
+            permissions: if mounted.read_only { "r" } else { "mrw" }.to_owned(),
+        })
+    };
+    container.volume_devices.iter().map(device).collect()
 }
 
 fn one(

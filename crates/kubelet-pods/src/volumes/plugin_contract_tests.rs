@@ -1,13 +1,15 @@
 //! What every volume plugin keeps to: each step may be taken again, what is torn down is gone, what an earlier kubelet
 //! left is found.
 
-use std::path::Path;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
 
 use api_types::core_v1::{CSIPersistentVolumeSource, PersistentVolume, PersistentVolumeClaim, Volume};
 use api_types::storage_v1::CSIDriver;
 use base::{CancellationToken, Rng, SystemClock, TaskGroup};
 use node_api::csi::fake::FakeDriver;
 use serde_json::{Value, json};
+use sys::exec::FakeExec;
 use sys::mounts::FakeMounts;
 
 use super::*;
@@ -49,6 +51,7 @@ fn bench() -> Bench {
         tokens: None,
         client: None,
         csi,
+        exec: Arc::new(FakeExec::new()),
         events: Arc::new(RecordedEvents::default()),
     });
     Bench { plugins: Plugins::new(&tools), dir, mounts, tools }
@@ -63,7 +66,9 @@ fn volume(plugin: Plugin, root: &Path) -> (Value, bool) {
         Plugin::Secret => (json!({"secret": {"secretName": "o"}}), true),
         Plugin::DownwardApi => (json!({"downwardAPI": downward}), true),
         Plugin::Projected => (json!({"projected": {"sources": [{"secret": {"name": "o"}}]}}), true),
-        Plugin::Local | Plugin::Csi => (json!({"persistentVolumeClaim": {"claimName": "c"}}), true),
+        Plugin::Local | Plugin::Csi | Plugin::LocalBlock | Plugin::CsiBlock => {
+            (json!({"persistentVolumeClaim": {"claimName": "c"}}), true)
+        }
         Plugin::HostPath => (json!({"hostPath": {"path": root, "type": "Directory"}}), false),
     }
 }
@@ -78,22 +83,26 @@ fn spec(plugin: Plugin, root: &Path) -> VolumeSpec {
     };
     let backing = match plugin {
         Plugin::Local => Some(Backing::Local(root.to_owned())),
-        Plugin::Csi => Some(Backing::Csi(Box::new(of_driver()))),
+        Plugin::LocalBlock => Some(Backing::Local(block_device().unwrap())),
+        Plugin::Csi | Plugin::CsiBlock => Some(Backing::Csi(Box::new(of_driver(plugin)))),
         _ => None,
     };
-    let csi = (plugin == Plugin::Csi).then(|| Box::new(of_driver()));
-    let claim = backing.map(|backing| Resolved { volume: "pv".into(), backing, group: Some(7) });
+    let csi = matches!(plugin, Plugin::Csi | Plugin::CsiBlock).then(|| Box::new(of_driver(plugin)));
+    let block = plugin.is_block();
+    let claim = backing.map(|backing| Resolved { volume: "pv".into(), backing, block, group: Some(7) });
     VolumeSpec { plugin, volume, claim, csi, read_only: false }
 }
 
 const DRIVER: &str = "csi.example.com";
 
 /// A driver's volume that needs no attachment.
-fn of_driver() -> CsiVolume {
+fn of_driver(plugin: Plugin) -> CsiVolume {
     let source = CSIPersistentVolumeSource { driver: DRIVER.into(), volume_handle: "h".into(), ..Default::default() };
     let mut driver = CSIDriver::default();
     driver.spec.attach_required = Some(false);
-    let volume = CsiVolume::of_claim(&source, &PersistentVolume::default(), &PersistentVolumeClaim::default());
+    let mut volume = PersistentVolume::default();
+    volume.spec.volume_mode = plugin.is_block().then(|| "Block".to_owned());
+    let volume = CsiVolume::of_claim(&source, &volume, &PersistentVolumeClaim::default());
     volume.with(Facts::of(Some(&driver)))
 }
 
@@ -103,12 +112,30 @@ fn pod(uid: &str) -> Pod {
     pod
 }
 
+/// A device of this machine; it is not opened.
+fn block_device() -> Option<PathBuf> {
+    let entries = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let paths = entries.map(|entry| Path::new("/dev").join(entry.file_name()));
+    let is_device = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_block_device());
+    paths.filter(is_device).min()
+}
+
+/// The plugins that can be tried here.
+fn plugins() -> Vec<Plugin> {
+    let has_device = block_device().is_some();
+    if !has_device {
+        test_facts::skipped("there is no block device");
+    }
+    Plugin::ALL.into_iter().filter(|plugin| has_device || *plugin != Plugin::LocalBlock).collect()
+}
+
 /// Everything below a directory, with what the files hold.
 fn tree(root: &Path) -> Vec<String> {
     let mut out = Vec::new();
     for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {
         let path = entry.path();
-        let content = std::fs::read_to_string(&path).unwrap_or_default();
+        // Links to devices are nothing to read.
+        let content = if path.is_file() { std::fs::read_to_string(&path).unwrap_or_default() } else { String::new() };
         out.push(format!("{} {content}", path.display()));
         out.extend(if path.is_dir() && !path.is_symlink() { tree(&path) } else { Vec::new() });
     }
@@ -118,7 +145,7 @@ fn tree(root: &Path) -> Vec<String> {
 
 #[tokio::test]
 async fn steps_may_be_taken_again() {
-    for plugin in Plugin::ALL {
+    for plugin in plugins() {
         let bench = bench();
         let (spec, own) = (spec(plugin, bench.dir.path()), bench.plugins.of(plugin).unwrap());
         let pods = bench.tools.disk.layout.pods();
@@ -130,13 +157,13 @@ async fn steps_may_be_taken_again() {
         assert_eq!(own.set_up(&pod("u1"), &spec).await.unwrap(), first, "{plugin:?}");
         assert_eq!((tree(&pods), bench.mounts.mounted().len()), (there, mounted.len()), "{plugin:?}");
         assert_eq!(first.path.starts_with(&pods), volume(plugin, bench.dir.path()).1, "{plugin:?}");
-        assert!(first.path.is_dir(), "{plugin:?}");
+        assert_eq!(first.path.is_dir(), !plugin.is_block(), "{plugin:?}");
     }
 }
 
 #[tokio::test]
 async fn what_is_torn_down_is_gone_and_the_other_pods_is_not() {
-    for plugin in Plugin::ALL {
+    for plugin in plugins() {
         let bench = bench();
         let (spec, own) = (spec(plugin, bench.dir.path()), bench.plugins.of(plugin).unwrap());
         let own_mounts = |uid: &str| {
@@ -167,7 +194,7 @@ async fn what_is_torn_down_is_gone_and_the_other_pods_is_not() {
 
 #[tokio::test]
 async fn what_an_earlier_kubelet_left_is_found() {
-    for plugin in Plugin::ALL {
+    for plugin in plugins() {
         let bench = bench();
         let (spec, own) = (spec(plugin, bench.dir.path()), bench.plugins.of(plugin).unwrap());
         own.set_up(&pod("u1"), &spec).await.unwrap();

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use api_types::core_v1::Pod;
 use async_trait::async_trait;
 use client::Client;
+use sys::exec::Exec;
 
-use super::csi::{Csi, CsiDeps};
+use super::block::LocalBlock;
+use super::csi::{Csi, CsiBlock, CsiDeps};
 use super::disk::Disk;
 use super::error::VolumeError;
 use super::host_path;
@@ -32,6 +34,8 @@ pub(super) struct Tools {
     /// None without an API server.
     pub(super) client: Option<Client>,
     pub(super) csi: CsiDeps,
+    /// For loop devices.
+    pub(super) exec: Arc<dyn Exec>,
     pub(super) events: Arc<dyn Events>,
 }
 
@@ -64,6 +68,8 @@ impl Plugins {
             (Plugin::HostPath, Box::new(HostPath(Arc::clone(tools)))),
             (Plugin::Local, Box::new(Local(Arc::clone(tools)))),
             (Plugin::Csi, Box::new(Csi(Arc::clone(tools)))),
+            (Plugin::LocalBlock, Box::new(LocalBlock(Arc::clone(tools)))),
+            (Plugin::CsiBlock, Box::new(CsiBlock::new(tools))),
             (Plugin::ConfigMap, files(Plugin::ConfigMap)),
             (Plugin::Secret, files(Plugin::Secret)),
             (Plugin::DownwardApi, files(Plugin::DownwardApi)),

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use super::layout::Plugin;
 use super::world::{ActualStateOfWorld, DesiredStateOfWorld, Done, VolumeName};
 
 /// What a plugin is asked to do.
@@ -18,15 +19,20 @@ pub(super) enum Step {
 }
 
 impl Step {
-    /// How events and logs name it.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Attach => "MountVolume.WaitForAttach",
-            Self::MountDevice => "MountVolume.MountDevice",
-            Self::SetUp => "MountVolume.SetUp",
-            Self::TearDown => "UnmountVolume.TearDown",
-            Self::UnmountDevice => "UnmountDevice",
-            Self::Detach => "DetachVolume.Detach",
+    /// How events and logs name it, for volumes of a plugin.
+    pub(super) fn name(self, plugin: Plugin) -> &'static str {
+        match (self, plugin.is_block()) {
+            (Self::Attach, false) => "MountVolume.WaitForAttach",
+            (Self::MountDevice, false) => "MountVolume.MountDevice",
+            (Self::SetUp, false) => "MountVolume.SetUp",
+            (Self::TearDown, false) => "UnmountVolume.TearDown",
+            (Self::UnmountDevice, false) => "UnmountDevice",
+            (Self::Attach, true) => "MapVolume.WaitForAttach",
+            (Self::MountDevice, true) => "MapVolume.SetUpDevice",
+            (Self::SetUp, true) => "MapVolume.MapPodDevice",
+            (Self::TearDown, true) => "UnmapVolume.UnmapBlockVolume",
+            (Self::UnmountDevice, true) => "UnmapDevice.TearDownDevice",
+            (Self::Detach, _) => "DetachVolume.Detach",
         }
     }
 
@@ -47,7 +53,7 @@ pub(super) struct Operation {
 
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.step.name(), self.volume, self.uid)
+        write!(f, "{} {} {}", self.step.name(self.volume.plugin), self.volume, self.uid)
     }
 }
 
@@ -93,7 +99,6 @@ pub(super) fn plan(desired: &DesiredStateOfWorld, actual: &ActualStateOfWorld) -
 
 #[cfg(test)]
 mod tests {
-    use super::super::layout::Plugin;
     use super::super::world::{ActualVolume, DesiredVolume, PodMount, Steps};
     use super::*;
 

@@ -13,22 +13,23 @@ use base::{SharedClock, SharedRng};
 use client::Client;
 use kubelet_node::turns::Turns;
 use parking_lot::Mutex;
+use sys::exec::Exec;
 use sys::mounts::Mounts;
 use tokio::sync::OnceCell;
 
 use super::claims::{self, Backing, ClaimError, Resolved};
-use super::csi::{Csi, CsiDeps, CsiVolume};
+use super::csi::{Csi, CsiBlock, CsiDeps, CsiVolume};
 use super::disk::Disk;
 use super::error::VolumeError;
 use super::layout::{Layout, Plugin};
 use super::plugin::VolumeSpec;
 use super::plugins::{Plugins, Tools};
 use super::reconcile::{Operation, Step, plan};
-use super::spec::{Kind, kind_of, used};
+use super::spec::{Kind, device_names, kind_of, mounted_names, used};
 use super::tokens::Tokens;
 use super::world::{ActualStateOfWorld, DesiredStateOfWorld, DesiredVolume, Done, Identity, MountedVolume, VolumeName};
 use crate::file_calls::FileCalls;
-use crate::interfaces::{Events, MountError, NodeView, SideError, Volumes};
+use crate::interfaces::{Events, MountError, NodeView, SideError, VolumeProblem, Volumes};
 use crate::node::FileSystem;
 use crate::objects::Objects;
 use crate::runtime::back_off::KeyedBackOff;
@@ -51,6 +52,8 @@ pub struct VolumeDeps {
     pub clock: SharedClock,
     pub rng: SharedRng,
     pub csi: CsiDeps,
+    /// For loop devices, which keep block devices open.
+    pub exec: Arc<dyn Exec>,
     pub events: Arc<dyn Events>,
 }
 
@@ -90,17 +93,18 @@ struct Processed {
 struct Failure {
     /// The volume as events name it: a claim's by its persistent volume.
     volume: String,
+    plugin: Plugin,
     step: Step,
     error: SideError,
 }
 
 impl VolumeSet {
     pub fn new(deps: VolumeDeps) -> Arc<Self> {
-        let VolumeDeps { layout, mounts, objects, client, node, clock, rng, csi, events } = deps;
+        let VolumeDeps { layout, mounts, objects, client, node, clock, rng, csi, exec, events } = deps;
         let tokens = client.as_ref().map(Tokens::new);
         let disk = Arc::new(Disk { layout, mounts, node, clock, rng });
         let calls = FileCalls::default();
-        let tools = Arc::new(Tools { disk, calls, objects, tokens, client, csi, events });
+        let tools = Arc::new(Tools { disk, calls, objects, tokens, client, csi, exec, events });
         Arc::new(Self {
             plugins: Plugins::new(&tools),
             tools,
@@ -162,8 +166,10 @@ impl VolumeSet {
                 }
                 Err(Unusable::Unsupported(text)) => {
                     let error = SideError::new(text);
-                    out.failed
-                        .insert(volume.name.clone(), Failure { volume: volume.name.clone(), step: Step::SetUp, error });
+                    // Any that is no block device: the step is named as for volumes that are mounted.
+                    let plugin = Plugin::HostPath;
+                    let failure = Failure { volume: volume.name.clone(), plugin, step: Step::SetUp, error };
+                    out.failed.insert(volume.name.clone(), failure);
                     continue;
                 }
             };
@@ -184,12 +190,14 @@ impl VolumeSet {
             Kind::Unsupported(text) => return Err(Unusable::Unsupported(text)),
             Kind::Claim { name, ephemeral, .. } => {
                 let claim = self.claim(pod, volume, name, ephemeral).await?;
-                let plugin = match &claim.backing {
-                    Backing::HostPath(_) => Plugin::HostPath,
-                    Backing::Local(_) => Plugin::Local,
-                    Backing::Csi(volume) => {
+                check_mode(pod, volume, claim.block)?;
+                let plugin = match (&claim.backing, claim.block) {
+                    (Backing::HostPath(_), _) => Plugin::HostPath,
+                    (Backing::Local(_), false) => Plugin::Local,
+                    (Backing::Local(_), true) => Plugin::LocalBlock,
+                    (Backing::Csi(volume), block) => {
                         csi = Some(self.with_facts(CsiVolume::clone(volume)).await?);
-                        Plugin::Csi
+                        if block { Plugin::CsiBlock } else { Plugin::Csi }
                     }
                 };
                 (plugin, Some(claim))
@@ -360,10 +368,14 @@ impl VolumeSet {
             let path = worlds.actual.pod(&name, uid)?.mounted.as_ref()?.path.clone();
             (name, path)
         };
-        if name.plugin != Plugin::Csi {
-            return None;
+        let csi = Csi(Arc::clone(&self.tools));
+        match name.plugin {
+            Plugin::Csi => Some(csi.usage_mounted(&name, &path).await),
+            Plugin::CsiBlock => Some(CsiBlock::usage(&csi, &name, path).await),
+            // Of a device itself nobody knows what is on it.
+            Plugin::LocalBlock => Some(None),
+            _ => None,
         }
-        Some(Csi(Arc::clone(&self.tools)).usage(&name, &path).await)
     }
 
     /// Takes every step that brings a pod its volumes; one that failed is not tried again this time.
@@ -379,7 +391,9 @@ impl VolumeSet {
             let wanted = specs.get(&operation.volume).map(|spec| (pod, spec));
             if let Err(error) = self.run(&operation, wanted).await {
                 let volume = specs.get(&operation.volume).map_or_else(String::new, |spec| spec.directory().to_owned());
-                failed.insert(operation.volume, Failure { volume, step: operation.step, error: error.into() });
+                let plugin = operation.volume.plugin;
+                let failure = Failure { volume, plugin, step: operation.step, error: error.into() };
+                failed.insert(operation.volume, failure);
             }
         }
     }
@@ -395,7 +409,7 @@ impl VolumeSet {
             };
             let Some(operation) = self.next(due) else { return };
             if let Err(error) = self.run(&operation, None).await {
-                tracing::warn!(volume = %operation.volume, step = operation.step.name(), %error, "Letting go of a volume failed");
+                tracing::warn!(volume = %operation.volume, step = operation.step.name(operation.volume.plugin), %error, "Letting go of a volume failed");
                 tried.insert(operation.volume);
             }
         }
@@ -445,24 +459,36 @@ impl From<ClaimError> for Unusable {
     }
 }
 
+/// A claim's volume is used as what it is.
+fn check_mode(pod: &Pod, volume: &Volume, block: bool) -> Result<(), ClaimError> {
+    let used = if block { mounted_names(pod) } else { device_names(pod) };
+    if !used.contains(volume.name.as_str()) {
+        return Ok(());
+    }
+    let (mode, used) = if block { ("Block", "volumeMounts") } else { ("Filesystem", "volumeDevices") };
+    Err(ClaimError::Mode { volume: volume.name.clone(), mode, used })
+}
+
 /// What the pod's events say about volumes that are not in place.
-fn report(unprocessed: &BTreeMap<String, String>, failed: &BTreeMap<String, Failure>) -> Vec<String> {
+fn report(unprocessed: &BTreeMap<String, String>, failed: &BTreeMap<String, Failure>) -> Vec<VolumeProblem> {
     let steps = failed.values().map(|failure| {
-        let Failure { volume, step, error } = failure;
-        format!("{} failed for volume {volume:?} : {error}", step.name())
+        let Failure { volume, plugin, step, error } = failure;
+        let text = format!("{} failed for volume {volume:?} : {error}", step.name(*plugin));
+        VolumeProblem { reason: if plugin.is_block() { "FailedMapVolume" } else { "FailedMount" }, text }
     });
-    let mut messages: Vec<String> = steps.collect();
+    let mut messages: Vec<VolumeProblem> = steps.collect();
     if !unprocessed.is_empty() {
         let unmounted: Vec<&str> = unprocessed.keys().chain(failed.keys()).map(String::as_str).collect();
         let names: Vec<&str> = unprocessed.keys().map(String::as_str).collect();
         let causes: Vec<&str> = unprocessed.values().map(String::as_str).collect();
-        messages.push(format!(
+        let text = format!(
             "Unable to attach or mount volumes: unmounted volumes=[{}], unattached volumes=[], failed to process \
              volumes=[{}]: {}",
             unmounted.join(" "),
             names.join(" "),
             causes.join(", ")
-        ));
+        );
+        messages.push(text.as_str().into());
     }
     messages
 }

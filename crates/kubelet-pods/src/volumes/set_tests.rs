@@ -8,6 +8,7 @@ use api_types::core_v1::{
     SecretVolumeSource, VolumeMount,
 };
 use base::{Rng, SystemClock};
+use sys::exec::FakeExec;
 use sys::mounts::FakeMounts;
 
 use super::*;
@@ -44,6 +45,7 @@ fn parts(root: &Path) -> (Arc<FakeMounts>, Arc<FixedObjects>, Arc<VolumeSet>) {
         clock: SystemClock::shared(),
         rng: Rng::seeded(1),
         csi: CsiDeps::default(),
+        exec: Arc::new(FakeExec::new()),
         events: Arc::new(RecordedEvents::default()),
     });
     (mounts, objects, set)
@@ -126,9 +128,9 @@ async fn a_full_disk_is_told_of_and_forgotten_once_there_is_room() {
         let error = set.mount(&usual()).await.unwrap_err();
         let MountError::Volumes(messages) = &error else { panic!("{error:?}") };
         let [cfg, login] = messages.as_slice() else { panic!("{messages:?}") };
-        assert!(cfg.starts_with("MountVolume.SetUp failed for volume \"cfg\" : "), "{cfg}");
-        assert!(login.starts_with("MountVolume.SetUp failed for volume \"login\" : "), "{login}");
-        assert!(messages.iter().all(|text| text.contains("No space left on device")), "{messages:?}");
+        assert!(cfg.text.starts_with("MountVolume.SetUp failed for volume \"cfg\" : "), "{cfg:?}");
+        assert!(login.text.starts_with("MountVolume.SetUp failed for volume \"login\" : "), "{login:?}");
+        assert!(messages.iter().all(|problem| problem.text.contains("No space left on device")), "{messages:?}");
         assert!(set.mounted("u1", "cfg").is_none());
     }
     disk.make_room();

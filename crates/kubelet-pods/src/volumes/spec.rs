@@ -82,16 +82,24 @@ pub(super) fn kind_of(volume: &Volume) -> Kind<'_> {
     Kind::Unsupported("the kind of the volume is not supported by this kubelet")
 }
 
+/// The volumes that containers mount.
+pub(super) fn mounted_names(pod: &Pod) -> BTreeSet<&str> {
+    let own = pod.spec.init_containers.iter().chain(&pod.spec.containers).map(|container| &container.volume_mounts);
+    let ephemeral = pod.spec.ephemeral_containers.iter().map(|own| &own.ephemeral_container_common.volume_mounts);
+    own.chain(ephemeral).flatten().map(|mount| mount.name.as_str()).collect()
+}
+
+/// The volumes that containers have as block devices.
+pub(super) fn device_names(pod: &Pod) -> BTreeSet<&str> {
+    let own = pod.spec.init_containers.iter().chain(&pod.spec.containers).map(|container| &container.volume_devices);
+    let ephemeral = pod.spec.ephemeral_containers.iter().map(|own| &own.ephemeral_container_common.volume_devices);
+    own.chain(ephemeral).flatten().map(|device| device.name.as_str()).collect()
+}
+
 /// The volumes that containers of any kind use; others are left alone, as upstream does.
 pub(super) fn used(pod: &Pod) -> Vec<&Volume> {
-    let mut names: BTreeSet<&str> = BTreeSet::new();
-    for container in pod.spec.init_containers.iter().chain(&pod.spec.containers) {
-        names.extend(container.volume_mounts.iter().map(|mount| mount.name.as_str()));
-        names.extend(container.volume_devices.iter().map(|device| device.name.as_str()));
-    }
-    for container in &pod.spec.ephemeral_containers {
-        names.extend(container.ephemeral_container_common.volume_mounts.iter().map(|mount| mount.name.as_str()));
-    }
+    let mut names = mounted_names(pod);
+    names.append(&mut device_names(pod));
     pod.spec.volumes.iter().filter(|volume| names.contains(volume.name.as_str())).collect()
 }
 

@@ -13,6 +13,7 @@ use tonic::{Code, Request, Response, Status};
 use super::v1::node_server::{Node, NodeServer};
 use super::v1::node_service_capability::rpc::Type as Capability;
 use super::v1::node_service_capability::{Rpc, Type};
+use super::v1::volume_capability::AccessType;
 use super::v1::*;
 
 /// What the next call of a method does instead of its work.
@@ -175,8 +176,13 @@ impl Node for FakeDriver {
         let request = request.into_inner();
         let volume = request.volume_id.clone();
         let work = |state: &mut State| {
-            // The parent is the kubelet's business.
-            match std::fs::create_dir(&request.target_path) {
+            // The parent is the kubelet's business. A block device is a file here.
+            let capability = request.volume_capability.as_ref().and_then(|capability| capability.access_type.as_ref());
+            let made = match capability {
+                Some(AccessType::Block(_)) => std::fs::File::create(&request.target_path).map(drop),
+                _ => std::fs::create_dir(&request.target_path),
+            };
+            match made {
                 Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error),
                 _ => state.published.push(request),
             }
@@ -190,9 +196,13 @@ impl Node for FakeDriver {
         request: Request<NodeUnpublishVolumeRequest>,
     ) -> Result<Response<NodeUnpublishVolumeResponse>, Status> {
         let request = request.into_inner();
-        let work = |_: &mut State| match std::fs::remove_dir_all(&request.target_path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-            _ => Ok(NodeUnpublishVolumeResponse {}),
+        let work = |_: &mut State| {
+            let target = Path::new(&request.target_path);
+            let removed = if target.is_file() { std::fs::remove_file(target) } else { std::fs::remove_dir_all(target) };
+            match removed {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+                _ => Ok(NodeUnpublishVolumeResponse {}),
+            }
         };
         self.answer("unpublish", &request.volume_id, work).await
     }

@@ -1,15 +1,16 @@
 //! What is kept on disk of a driver's volume, so that the next kubelet knows whom to ask. The files are upstream's.
 
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Read as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use component_helpers::volumes::attaching::attachment_name;
 
 use super::volume::CsiVolume;
+use crate::volumes::block::remove_empty;
 use crate::volumes::disk::Disk;
 use crate::volumes::error::VolumeError;
-use crate::volumes::file_error::FileError;
+use crate::volumes::file_error::{FileError, gone};
 
 const FILE: &str = "vol_data.json";
 /// The largest file that is read; these are a few names.
@@ -87,6 +88,16 @@ impl PodData {
         write(directory, &fields)
     }
 
+    /// Those of all volumes below a directory, each in a directory of this name within the volume's own.
+    pub(super) fn below(root: &Path, name: &str) -> Vec<(String, Self)> {
+        let entries = std::fs::read_dir(root).into_iter().flatten().flatten().take(MAX_DEVICES);
+        let volume = |entry: std::fs::DirEntry| {
+            let data = Self::read(&entry.path().join(name))?;
+            Some((entry.file_name().to_string_lossy().into_owned(), data))
+        };
+        entries.filter_map(volume).collect()
+    }
+
     pub(super) fn is_persistent(&self) -> bool {
         self.life != "Ephemeral"
     }
@@ -139,20 +150,39 @@ pub(super) fn remove_device(disk: &Disk, directory: &Path) -> Result<(), VolumeE
     remove(disk, directory, &directory.join("globalmount"))
 }
 
+/// Removes what is left of a block device that a driver has taken from a pod.
+pub(super) fn remove_published(disk: &Disk, target: &Path) -> Result<(), VolumeError> {
+    remove_target(disk, target)?;
+    target.ancestors().skip(1).take(1).for_each(remove_empty);
+    Ok(())
+}
+
+/// Removes what is left of a block device that a driver has unstaged.
+pub(super) fn remove_block(disk: &Disk, place: &Path, staging: &Path) -> Result<(), VolumeError> {
+    remove_target(disk, staging)?;
+    remove_empty(&place.join("dev"));
+    // The data goes last: without it nobody knows whom to ask.
+    let data = place.join("data");
+    gone(std::fs::remove_file(data.join(FILE)), &data)?;
+    gone(std::fs::remove_dir(&data), &data)?;
+    Ok(gone(std::fs::remove_dir(place), place)?)
+}
+
 /// What the driver left mounted is unmounted. What holds anything then may be somebody's data, and stays.
 fn remove(disk: &Disk, directory: &Path, target: &Path) -> Result<(), VolumeError> {
-    let gone = |result: std::io::Result<()>, path: &Path| match result {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(FileError::of("remove", path)(error)),
-        _ => Ok(()),
-    };
+    remove_target(disk, target)?;
+    gone(std::fs::remove_file(directory.join(FILE)), &directory.join(FILE))?;
+    Ok(gone(std::fs::remove_dir(directory), directory)?)
+}
+
+fn remove_target(disk: &Disk, target: &Path) -> Result<(), VolumeError> {
     if target.exists() {
         disk.unmount_all(target)?;
     }
-    match std::fs::symlink_metadata(target) {
+    let removed = match std::fs::symlink_metadata(target) {
         // A driver may bring single files into place, and links.
-        Ok(meta) if !meta.is_dir() => gone(std::fs::remove_file(target), target)?,
-        _ => gone(std::fs::remove_dir(target), target)?,
-    }
-    gone(std::fs::remove_file(directory.join(FILE)), &directory.join(FILE))?;
-    Ok(gone(std::fs::remove_dir(directory), directory)?)
+        Ok(meta) if !meta.is_dir() => std::fs::remove_file(target),
+        _ => std::fs::remove_dir(target),
+    };
+    Ok(gone(removed, target)?)
 }

@@ -1,5 +1,7 @@
 //! What is on a volume grows after the volume has grown, while it is in use.
 
+use std::path::Path;
+
 use api_machinery::quantity::Quantity;
 use api_machinery::value::{Value, to_value};
 use api_types::core_v1::{ObjectReference, PersistentVolumeClaim, Pod};
@@ -22,12 +24,13 @@ const IN_PROGRESS: &str = "NodeResizeInProgress";
 const INFEASIBLE_STATUS: &str = "NodeResizeInfeasible";
 
 impl Csi {
-    /// Has a volume grown that is larger than its claim knows.
+    /// Has a volume grown that is larger than its claim knows; `staging` is where it is staged, if it is.
     pub(super) async fn grow_volume(
         &self,
         pod: &Pod,
         spec: &VolumeSpec,
         mounted: &MountedVolume,
+        staging: &Path,
     ) -> Result<(), VolumeError> {
         let volume = Self::volume(spec)?;
         let Some(claim) = volume.claim.as_ref().filter(|claim| claim.is_behind()) else { return Ok(()) };
@@ -44,7 +47,6 @@ impl Csi {
         }
         self.note(claim, IN_PROGRESS).await?;
         let staged = driver.can(Capability::StageUnstageVolume);
-        let staging = self.device(&volume.driver, &volume.handle).0;
         let grown = driver.client.expand(NodeExpandVolumeRequest {
             volume_id: volume.handle.clone(),
             volume_path: mounted.path.display().to_string(),

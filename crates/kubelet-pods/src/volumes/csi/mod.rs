@@ -1,9 +1,11 @@
 //! Volumes of drivers (CSI): waited for until they are attached, staged once for the node, published for each pod.
 //!
 //! What is asked of a driver is made in [`request`], what is kept on disk for the next kubelet in [`data`]; [`grow`] and
-//! [`usage`] are what is asked about volumes in place. Block volumes are not here yet, nor mounts with an SELinux label.
+//! [`usage`] are what is asked about volumes in place, and [`block`] is all of it for block devices. Mounts with an SELinux
+//! label are not here yet.
 //! See <https://kubernetes-csi.github.io/docs/>.
 
+mod block;
 mod data;
 mod error;
 mod grow;
@@ -28,6 +30,7 @@ use node_api::csi::CsiClient;
 use node_api::csi::v1::node_service_capability::rpc::Type as Capability;
 use serde_json::json;
 
+pub(super) use self::block::CsiBlock;
 use self::data::{DeviceData, PodData};
 pub(super) use self::error::{CsiError, Unsynced};
 use self::volume::SecretName;
@@ -44,6 +47,10 @@ use super::world::{Identity, MountedVolume, Steps, VolumeName};
 const FACTS_LIMIT: Duration = Duration::from_secs(10);
 /// Between two looks whether a volume is attached. Kubelets may read such objects and not watch them.
 const ATTACHMENT_PERIOD: Duration = Duration::from_millis(500);
+
+/// What there is of a volume that an earlier kubelet left. Whether it is attached is not known before somebody wants it;
+/// that it is in use is told until then.
+const RECOVERED: Steps = Steps { attach: true, device: true, remount: false };
 
 /// What volumes of drivers are made with.
 #[derive(Clone, Default)]
@@ -87,8 +94,8 @@ fn parts(name: &VolumeName) -> Result<(&str, &str), VolumeError> {
     name.id.split_once('^').ok_or(VolumeError::Unmatched)
 }
 
-fn shared(driver: &str, handle: &str, steps: Steps) -> Identity {
-    Identity { name: VolumeName { plugin: Plugin::Csi, id: kubelet_node::csi::unique_id(driver, handle) }, steps }
+fn shared(plugin: Plugin, driver: &str, handle: &str, steps: Steps) -> Identity {
+    Identity { name: VolumeName { plugin, id: kubelet_node::csi::unique_id(driver, handle) }, steps }
 }
 
 impl Csi {
@@ -156,6 +163,29 @@ impl Csi {
         }
     }
 
+    /// Waits until a volume is attached, where it is to be.
+    async fn wait_attached(&self, volume: &CsiVolume) -> Result<(), VolumeError> {
+        if volume.is_inline() || !volume.facts.attach_required {
+            return Ok(());
+        }
+        let name = shared(Plugin::Csi, &volume.driver, &volume.handle, Steps::default()).name.to_string();
+        self.attached_by_controller(&name).await;
+        loop {
+            let attachment = self.attachment(volume).await?;
+            let status = attachment.as_ref().map(|found| &found.status);
+            if status.is_some_and(|status| status.attached) {
+                return Ok(());
+            }
+            if attachment.as_ref().is_some_and(|found| found.metadata.deletion_timestamp.is_some()) {
+                return Err(CsiError::Detaching.into());
+            }
+            if let Some(error) = status.and_then(|status| status.attach_error.as_ref()) {
+                return Err(CsiError::NotAttached(error.message.clone()).into());
+            }
+            tokio::time::sleep(ATTACHMENT_PERIOD).await;
+        }
+    }
+
     /// The tokens that the driver wants of the pod's account, as it gets them.
     async fn tokens(&self, pod: &Pod, volume: &CsiVolume) -> Result<Option<String>, CsiError> {
         if volume.facts.token_requests.is_empty() {
@@ -218,46 +248,24 @@ impl VolumePlugin for Csi {
             return Some(Identity { name: VolumeName::new(Plugin::Csi, steps, uid, spec.directory()), steps });
         }
         let steps = Steps { attach: volume.facts.attach_required, device: true, remount };
-        Some(shared(&volume.driver, &volume.handle, steps))
+        Some(shared(Plugin::Csi, &volume.driver, &volume.handle, steps))
     }
 
     async fn recover(&self, uid: &str, directory: &str) -> Option<Identity> {
         let place = self.0.disk.layout.volume(uid, Plugin::Csi, directory);
         let data = self.0.on_disk(uid, move |_| Ok(PodData::read(&place))).await.ok()??;
-        // Whether it is attached is not known before somebody wants it; that it is in use is told until then.
-        let steps = Steps { attach: true, device: true, remount: false };
-        data.is_persistent().then(|| shared(&data.driver_name, &data.volume_handle, steps))
+        data.is_persistent().then(|| shared(Plugin::Csi, &data.driver_name, &data.volume_handle, RECOVERED))
     }
 
     async fn recover_devices(&self) -> Vec<Identity> {
         let root = self.0.disk.layout.csi_root();
         let turn = root.display().to_string();
         let found = self.0.on_disk(&turn, move |_| Ok(DeviceData::all(&root))).await.unwrap_or_default();
-        let steps = Steps { attach: true, device: true, remount: false };
-        found.into_iter().map(|data| shared(&data.driver_name, &data.volume_handle, steps)).collect()
+        found.into_iter().map(|data| shared(Plugin::Csi, &data.driver_name, &data.volume_handle, RECOVERED)).collect()
     }
 
     async fn attach(&self, spec: &VolumeSpec) -> Result<(), VolumeError> {
-        let volume = Self::volume(spec)?;
-        if volume.is_inline() || !volume.facts.attach_required {
-            return Ok(());
-        }
-        let name = shared(&volume.driver, &volume.handle, Steps::default()).name.to_string();
-        self.attached_by_controller(&name).await;
-        loop {
-            let attachment = self.attachment(volume).await?;
-            let status = attachment.as_ref().map(|found| &found.status);
-            if status.is_some_and(|status| status.attached) {
-                return Ok(());
-            }
-            if attachment.as_ref().is_some_and(|found| found.metadata.deletion_timestamp.is_some()) {
-                return Err(CsiError::Detaching.into());
-            }
-            if let Some(error) = status.and_then(|status| status.attach_error.as_ref()) {
-                return Err(CsiError::NotAttached(error.message.clone()).into());
-            }
-            tokio::time::sleep(ATTACHMENT_PERIOD).await;
-        }
+        self.wait_attached(Self::volume(spec)?).await
     }
 
     async fn detach(&self, _: &VolumeName) -> Result<(), VolumeError> {
@@ -344,6 +352,8 @@ impl VolumePlugin for Csi {
     }
 
     async fn grow(&self, pod: &Pod, spec: &VolumeSpec, mounted: &MountedVolume) -> Result<(), VolumeError> {
-        self.grow_volume(pod, spec, mounted).await
+        let volume = Self::volume(spec)?;
+        let staging = self.device(&volume.driver, &volume.handle).0;
+        self.grow_volume(pod, spec, mounted, &staging).await
     }
 }

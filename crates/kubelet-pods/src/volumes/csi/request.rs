@@ -7,7 +7,7 @@ use api_types::core_v1::Pod;
 use node_api::csi::access_mode;
 use node_api::csi::v1::node_service_capability::rpc::Type as Capability;
 use node_api::csi::v1::volume_capability::access_mode::Mode;
-use node_api::csi::v1::volume_capability::{AccessMode, AccessType, MountVolume};
+use node_api::csi::v1::volume_capability::{AccessMode, AccessType, BlockVolume, MountVolume};
 use node_api::csi::v1::{NodePublishVolumeRequest, NodeStageVolumeRequest, VolumeCapability};
 
 use super::volume::CsiVolume;
@@ -24,10 +24,8 @@ pub(super) fn capability(volume: &CsiVolume, group: Option<i64>, can: &BTreeSet<
         volume_mount_group: group.map(|group| group.to_string()).unwrap_or_default(),
     };
     let mode = first_mode(&volume.access_modes, can.contains(&Capability::SingleNodeMultiWriter));
-    VolumeCapability {
-        access_mode: Some(AccessMode { mode: mode.into() }),
-        access_type: Some(AccessType::Mount(mount)),
-    }
+    let access_type = if volume.block { AccessType::Block(BlockVolume {}) } else { AccessType::Mount(mount) };
+    VolumeCapability { access_mode: Some(AccessMode { mode: mode.into() }), access_type: Some(access_type) }
 }
 
 /// The first of a volume's modes counts.

@@ -10,7 +10,8 @@ use node_api::csi::fake::{FakeDriver, Fault};
 use node_api::csi::v1::{VolumeUsage, volume_capability, volume_usage};
 use node_api::tonic::Code;
 use parking_lot::Mutex;
-use sys::mounts::FakeMounts;
+use sys::exec::{Exec, FakeExec};
+use sys::mounts::{FakeMounts, Mounts};
 
 use super::*;
 use crate::events::RecordedEvents;
@@ -18,7 +19,7 @@ use crate::interfaces::{MountError, NodeView, Volumes as _};
 use crate::objects::FixedObjects;
 use crate::volumes::{Layout, VolumeDeps, VolumeSet};
 
-const DRIVER: &str = "csi.example.com";
+pub(super) const DRIVER: &str = "csi.example.com";
 const NAME: &str = "kubernetes.io/csi/csi.example.com^h-1";
 const ALL: [Capability; 4] = [
     Capability::StageUnstageVolume,
@@ -54,13 +55,13 @@ impl NodeView for View {
     }
 }
 
-struct Bench {
+pub(super) struct Bench {
     dir: tempfile::TempDir,
-    server: FakeServer,
-    driver: FakeDriver,
+    pub(super) server: FakeServer,
+    pub(super) driver: FakeDriver,
     view: Arc<View>,
-    events: Arc<RecordedEvents>,
-    csi: CsiDeps,
+    pub(super) events: Arc<RecordedEvents>,
+    pub(super) csi: CsiDeps,
     token: CancellationToken,
 }
 
@@ -72,7 +73,7 @@ impl Drop for Bench {
 
 impl Bench {
     /// A node with a driver, and a claim that is bound to a volume of its.
-    fn new(driver_spec: Value) -> Self {
+    pub(super) fn new(driver_spec: Value) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (server, driver, token) = (FakeServer::new(), FakeDriver::new("n", &ALL), CancellationToken::new());
         server.put("storage.k8s.io/v1/csidrivers", json!({"metadata": {"name": DRIVER}, "spec": driver_spec}));
@@ -91,21 +92,27 @@ impl Bench {
     }
 
     /// The volumes of a kubelet that starts now.
-    fn start(&self) -> Arc<VolumeSet> {
+    pub(super) fn start(&self) -> Arc<VolumeSet> {
+        self.start_on(Arc::new(FakeMounts::new()), Arc::new(FakeExec::new()))
+    }
+
+    /// The same, with these means of the machine's.
+    pub(super) fn start_on(&self, mounts: Arc<dyn Mounts>, exec: Arc<dyn Exec>) -> Arc<VolumeSet> {
         VolumeSet::new(VolumeDeps {
             layout: Layout::new(self.root()),
-            mounts: Arc::new(FakeMounts::new()),
+            mounts,
             objects: Arc::new(FixedObjects::default()),
             client: Some(self.server.client()),
             node: self.view.clone(),
             clock: SystemClock::shared(),
             rng: Rng::seeded(1),
             csi: self.csi.clone(),
+            exec,
             events: self.events.clone(),
         })
     }
 
-    fn root(&self) -> std::path::PathBuf {
+    pub(super) fn root(&self) -> std::path::PathBuf {
         self.dir.path().join("kubelet")
     }
 
@@ -141,7 +148,7 @@ impl Bench {
     }
 }
 
-fn parsed<T: api_machinery::object::Kind + Default>(value: &Value) -> T {
+pub(super) fn parsed<T: api_machinery::object::Kind + Default>(value: &Value) -> T {
     api_machinery::object::from_json(value.to_string().as_bytes()).unwrap().0
 }
 
@@ -151,7 +158,7 @@ fn claim(size: &str) -> Value {
             {"type": "FileSystemResizePending", "status": "True"}, {"type": "ModifyingVolume", "status": "True"}]}})
 }
 
-fn volume(size: &str) -> Value {
+pub(super) fn volume(size: &str) -> Value {
     json!({"metadata": {"name": "pv"}, "spec": {
         "capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "mountOptions": ["noatime"],
         "claimRef": {"uid": "c1"},
@@ -166,7 +173,7 @@ fn pod(uid: &str, source: Value) -> Pod {
         "containers": [{"name": "main", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}]}}))
 }
 
-fn claiming(uid: &str) -> Pod {
+pub(super) fn claiming(uid: &str) -> Pod {
     pod(uid, json!({"persistentVolumeClaim": {"claimName": "c"}}))
 }
 
@@ -174,9 +181,9 @@ fn inline(uid: &str) -> Pod {
     pod(uid, json!({"csi": {"driver": DRIVER, "volumeAttributes": {"tier": "slow"}}}))
 }
 
-fn texts(error: MountError) -> Vec<String> {
+pub(super) fn texts(error: MountError) -> Vec<String> {
     match error {
-        MountError::Volumes(texts) | MountError::Stale(texts) => texts,
+        MountError::Volumes(all) | MountError::Stale(all) => all.into_iter().map(|problem| problem.text).collect(),
         other => panic!("{other}"),
     }
 }

@@ -11,10 +11,16 @@ use crate::node::FileSystem;
 use crate::volumes::world::VolumeName;
 
 impl Csi {
-    /// What a volume has; `None` where its driver does not tell.
-    pub(in crate::volumes) async fn usage(&self, name: &VolumeName, path: &Path) -> Option<FileSystem> {
+    /// The same of a volume that is mounted.
+    pub(in crate::volumes) async fn usage_mounted(&self, name: &VolumeName, path: &Path) -> Option<FileSystem> {
         let (driver, handle) = parts(name).ok()?;
-        let staging = self.device(driver, handle).0;
+        self.usage(name, path, &self.device(driver, handle).0).await
+    }
+
+    /// What a volume has that is published at `path`, and at `staging` if it is staged at all; `None` where its driver does
+    /// not tell.
+    pub(in crate::volumes) async fn usage(&self, name: &VolumeName, path: &Path, staging: &Path) -> Option<FileSystem> {
+        let (driver, handle) = parts(name).ok()?;
         let driver = self.driver(driver, "metrics failed to get CSI client").await.ok()?;
         if !driver.can(Capability::GetVolumeStats) {
             return None;
