@@ -8,9 +8,7 @@ use crate::feature::Feature;
 pub(crate) const ABSENT: &[Feature] = &[
     Feature::named("CSIServiceAccountTokenSecrets"),
     Feature::named("DRAExtendedResource"),
-    Feature::named("KubeletEnsureSecretPulledImages"),
     Feature::named("KubeletPSI"),
-    Feature::named("KubeletServiceAccountTokenForCredentialProviders"),
     Feature::named("KubeletTracing"),
     Feature::named("MutableCSINodeAllocatableCount"),
     Feature::named("MutatingAdmissionPolicy"),

@@ -37,6 +37,53 @@ pub struct NodeSide {
     pub topology: Option<Arc<TopologyManager>>,
     /// The claims of pods; none where no API server has any.
     pub claims: Option<Arc<DynamicResources>>,
+    /// Who has credentials for registries beside pods and files; none where nobody is asked.
+    pub credentials: Option<Arc<dyn ImageCredentials>>,
+}
+
+/// What to present to a registry.
+#[derive(Clone, PartialEq)]
+pub struct RegistryCredential {
+    /// Where it is good: a host, maybe with globs, a port and a path.
+    pub server: String,
+    /// User and password.
+    pub auth: v1::AuthConfig,
+    /// The account that it is for; none where it is everybody's on the node.
+    pub account: Option<CredentialOwner>,
+}
+
+/// The object that credentials come from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CredentialOwner {
+    /// Tells it from others of its name.
+    pub uid: String,
+    /// Of a pod that uses it.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// Of which images that are on the node a pod has to show that it may use them (`imagePullCredentialsVerificationPolicy`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PullVerification {
+    /// Of none.
+    Never,
+    /// Of those that the kubelet pulled.
+    NotPreloaded,
+    /// Of all but those of these repositories.
+    NotListed(Vec<String>),
+    /// Of all.
+    Always,
+}
+
+/// Who has credentials for registries.
+#[async_trait]
+pub trait ImageCredentials: Send + Sync + 'static {
+    /// What there is for an image that a pod wants; the image with its registry, and without tag and digest.
+    async fn lookup(&self, pod: &Pod, image: &str) -> Vec<RegistryCredential>;
+
+    /// A pod is gone for good.
+    fn forget_pod(&self, uid: &str);
 }
 
 /// Why the node side could not do something, in the words that users see.
@@ -293,6 +340,9 @@ pub struct PodSettings {
     pub serialize_image_pulls: bool,
     /// `maxParallelImagePulls`; `None` for no limit.
     pub max_parallel_image_pulls: Option<usize>,
+    /// Of which images pods have to show that they may use them; nobody asks where the gate `KubeletEnsureSecretPulledImages`
+    /// is off.
+    pub pull_verification: Option<PullVerification>,
     /// `registryPullQPS`; 0 for no limit.
     pub registry_pull_qps: f64,
     /// `registryBurst`.
@@ -355,6 +405,7 @@ impl Default for PodSettings {
             sync_frequency: Duration::from_secs(60),
             serialize_image_pulls: true,
             max_parallel_image_pulls: None,
+            pull_verification: Some(PullVerification::NotPreloaded),
             registry_pull_qps: 5.0,
             registry_burst: 10,
             crash_loop_initial: Duration::from_secs(10),

@@ -5,6 +5,7 @@
 
 mod admission;
 mod collect;
+pub mod credentials;
 pub mod dns;
 pub mod engine;
 mod env;
@@ -21,6 +22,7 @@ pub mod runtime;
 pub mod setup;
 #[cfg(test)]
 mod small_disk;
+mod tokens;
 pub mod volumes;
 
 #[cfg(test)]

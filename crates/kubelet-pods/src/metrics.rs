@@ -53,6 +53,16 @@ impl KubeletMetrics {
         self.image_pulls.with(&[size_label(bytes)]).observe(took.as_secs_f64());
     }
 
+    /// A container wants an image by this policy: whether it is there, and whether it has to be pulled, where that is known.
+    pub fn image_wanted(&self, policy: &str, present: Option<bool>, pulled: Option<bool>) {
+        let known = |known: Option<bool>| match known {
+            Some(true) => "true",
+            Some(false) => "false",
+            None => "unknown",
+        };
+        self.images_wanted.with(&[known(present), &policy.to_ascii_lowercase(), known(pulled)]).inc();
+    }
+
     /// A container that mounts so many images was made, or not.
     pub fn image_volumes(&self, count: usize, made: bool) {
         let family = if made { &self.image_volumes_mounted } else { &self.image_volumes_failed };

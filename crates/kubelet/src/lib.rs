@@ -18,4 +18,4 @@ pub use config::COMPONENT;
 pub use run::run;
 
 use kubelet_node::{csi, devices, dra, events, host_rules, interfaces, node, oom_watch, plugins, resources};
-use kubelet_pods::{dns, engine, eviction, metrics, objects, runtime, setup, volumes};
+use kubelet_pods::{credentials, dns, engine, eviction, metrics, objects, runtime, setup, volumes};

@@ -1,5 +1,6 @@
 //! From flags to a running kubelet.
 
+mod credentials;
 mod groups;
 mod serving;
 
@@ -209,7 +210,7 @@ impl Dependencies {
         let extensions = Arc::new(extensions);
         let csi = extensions.csi(informers.as_ref(), &plan.node.name);
         let topology = resource_managers::make(plan, lifecycle, &facts, &extensions.devices, &groups, &own_metrics)?;
-        let (side, volumes) = node_side(
+        let (mut side, volumes) = node_side(
             plan,
             lifecycle,
             &facts,
@@ -223,6 +224,7 @@ impl Dependencies {
             &topology,
             Arc::new(resource_managers::user_namespaces(plan).await?),
         );
+        side.credentials = credentials::providers(plan, lifecycle, client.clone(), &own_metrics)?;
         let images: Arc<dyn Images> = runtime.clone();
         let engine = PodEngine::new(EngineDeps {
             settings: plan.pods.clone(),
@@ -447,6 +449,7 @@ fn node_side(
         events: events.clone(),
         topology: Some(topology.clone()),
         claims: extensions.claims(),
+        credentials: None,
     };
     (side, volumes)
 }

@@ -158,6 +158,7 @@ impl TestNode {
         NodeSide {
             topology: None,
             claims: self.claims.lock().clone(),
+            credentials: None,
             volumes: Arc::clone(self) as Arc<dyn Volumes>,
             setup: Arc::clone(self) as Arc<dyn ContainerSetup>,
             cgroups: Arc::clone(self) as Arc<dyn PodCgroups>,

@@ -193,6 +193,39 @@ families! {
             beta("kubelet_image_volume_mounted_succeed_total", "Images that were mounted as volumes.");
         image_volumes_failed: Counters =
             beta("kubelet_image_volume_mounted_errors_total", "Images that could not be mounted as volumes.");
+        images_wanted: Counters = alpha(
+            "kubelet_image_manager_ensure_image_requests_total",
+            "Times that containers wanted images, by what had to be done for them.",
+        )
+        .labels(&["present_locally", "pull_policy", "pull_required"]);
+        pull_checks: Counters = alpha(
+            "kubelet_imagemanager_image_mustpull_checks_total",
+            "Times that it was checked whether a pod may use an image that is there, by what came of it.",
+        )
+        .labels(&["result"]);
+        pull_intents: Gauges =
+            alpha("kubelet_imagemanager_ondisk_pullintents", "Pulls of images that are noted on disk as begun.");
+        pull_records: Gauges =
+            alpha("kubelet_imagemanager_ondisk_pulledrecords", "Images that are noted on disk as pulled.");
+        pull_intents_in_memory: Gauges = alpha(
+            "kubelet_imagemanager_inmemory_pullintents_usage_percent",
+            "How full the copy in memory of what is noted of begun pulls is; there is none.",
+        );
+        pull_records_in_memory: Gauges = alpha(
+            "kubelet_imagemanager_inmemory_pulledrecords_usage_percent",
+            "How full the copy in memory of what is noted of pulled images is; there is none.",
+        );
+        credential_config: Gauges = alpha(
+            "kubelet_credential_provider_config_info",
+            "The hash of the configuration of credential providers; always 1.",
+        )
+        .labels(&["hash"]);
+        credential_duration: Histograms =
+            alpha("kubelet_credential_provider_plugin_duration", "How long credential providers take.")
+                .labels(&["plugin_name"]);
+        credential_errors: Counters =
+            alpha("kubelet_credential_provider_plugin_errors_total", "Times that credential providers failed.")
+                .labels(&["plugin_name"]);
         client_certificate_left: Gauges = alpha(
             "kubelet_certificate_manager_client_ttl_seconds",
             "Seconds until the client certificate expires; infinite where none is kept.",

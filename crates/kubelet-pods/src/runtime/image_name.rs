@@ -68,18 +68,26 @@ impl ImageName {
         Ok(Self { repository: repository.to_owned(), tag: tag.map(str::to_owned), digest: digest.map(str::to_owned) })
     }
 
+    /// The repository with its registry: names without one are the public registry's.
+    pub fn full_repository(&self) -> String {
+        const PUBLIC: &str = "docker.io";
+        let (registry, path) = match self.repository.split_once('/') {
+            Some((first, path)) if first.contains(['.', ':']) || first == "localhost" => (first, path),
+            _ => (PUBLIC, self.repository.as_str()),
+        };
+        match registry {
+            PUBLIC | "index.docker.io" if !path.contains('/') => format!("{PUBLIC}/library/{path}"),
+            "index.docker.io" => format!("{PUBLIC}/{path}"),
+            registry => format!("{registry}/{path}"),
+        }
+    }
+
     /// The name under which a runtime lists the image: with its registry, and by digest alone where there is one.
     pub fn listed(&self) -> String {
-        let first = self.repository.split('/').next().unwrap_or_default();
-        let has_registry = self.repository.contains('/') && (first.contains(['.', ':']) || first == "localhost");
-        let prefix = match (has_registry, self.repository.contains('/')) {
-            (true, _) => "",
-            (false, true) => "docker.io/",
-            (false, false) => "docker.io/library/",
-        };
-        match &self.digest {
-            Some(digest) => format!("{prefix}{}@{digest}", self.repository),
-            None => format!("{prefix}{}", self.with_default_tag()),
+        let repository = self.full_repository();
+        match (&self.digest, &self.tag) {
+            (Some(digest), _) => format!("{repository}@{digest}"),
+            (None, tag) => format!("{repository}:{}", tag.as_deref().unwrap_or("latest")),
         }
     }
 

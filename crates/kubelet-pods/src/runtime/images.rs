@@ -1,7 +1,7 @@
 //! Making sure that a container's image is there: pull policies, credentials, back-off, and how many pulls run at once.
 //!
-//! Deliberately not here yet: the records by which images pulled with one pod's credentials are kept from others
-//! (gate `KubeletEnsureSecretPulledImages`); images on disk count as preloaded.
+//! An image that is there is used only by pods that may see it: [`super::pull_records`] knows with whose credentials it came
+//! (gate `KubeletEnsureSecretPulledImages`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use api_types::core_v1::{Container, ObjectReference, Pod};
 use base::SharedClock;
 use client::TokenBucket;
-use node_api::cri::v1::{AuthConfig, Image, ImageSpec, PodSandboxConfig};
+use node_api::cri::v1::{Image, ImageSpec, PodSandboxConfig};
 use node_api::cri::{CriError, Images};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
@@ -18,9 +18,10 @@ use tokio::sync::Semaphore;
 use super::back_off::KeyedBackOff;
 use super::failure::{Failure, WaitingReason};
 use super::image_name::ImageName;
-use super::registry_auth::Keyring;
+use super::pull_records::{End, PullRecords, Recorded};
+use super::registry_auth::{Found, Keyring};
 use super::text::go_duration;
-use crate::interfaces::{Events, Level, PodSettings};
+use crate::interfaces::{Events, ImageCredentials, Level, PodSettings};
 use crate::metrics::KubeletMetrics;
 
 const BACK_OFF_INITIAL: Duration = Duration::from_secs(10);
@@ -31,6 +32,10 @@ const UNLIMITED_PULLS: usize = 256;
 /// Pulls images for pods.
 pub struct ImagePuller {
     images: Arc<dyn Images>,
+    /// Who has credentials beside the pod and the node's files.
+    credentials: Option<Arc<dyn ImageCredentials>>,
+    /// With whose credentials images came; none where nobody asks.
+    records: Option<PullRecords>,
     events: Arc<dyn Events>,
     clock: SharedClock,
     back_off: KeyedBackOff,
@@ -65,12 +70,14 @@ pub struct Wanted<'a> {
 
 impl ImagePuller {
     pub fn new(
-        images: Arc<dyn Images>,
+        (images, credentials): (Arc<dyn Images>, Option<Arc<dyn ImageCredentials>>),
         events: Arc<dyn Events>,
         clock: SharedClock,
         settings: &PodSettings,
         metrics: Arc<KubeletMetrics>,
     ) -> Self {
+        let verification = settings.pull_verification.clone();
+        let records = verification.map(|own| PullRecords::new(&settings.root_dir, own, Arc::clone(&clock), &metrics));
         let parallel = match (settings.serialize_image_pulls, settings.max_parallel_image_pulls) {
             (true, _) => 1,
             (false, Some(limit)) => limit.max(1),
@@ -80,6 +87,8 @@ impl ImagePuller {
             .then(|| TokenBucket::new(settings.registry_pull_qps, settings.registry_burst, clock.monotonic()));
         Self {
             images,
+            credentials,
+            records,
             events,
             back_off: KeyedBackOff::new(BACK_OFF_INITIAL, BACK_OFF_MAX, 2 * BACK_OFF_MAX),
             last_errors: super::failure::Failures::default(),
@@ -95,38 +104,86 @@ impl ImagePuller {
     pub async fn ensure(&self, wanted: &Wanted<'_>) -> Result<Ready, Failure> {
         let image = &wanted.container.image;
         let name = ImageName::parse(image).map_err(|error| {
+            self.metrics.image_wanted(&wanted.container.image_pull_policy, None, None);
             let message = format!("Failed to apply default image tag {image:?}: {error}");
             self.warn(wanted, "InspectFailed", &message);
             Failure::new(WaitingReason::InvalidImageName, message)
         })?;
-        let full = name.with_default_tag();
         let spec = ImageSpec {
-            image: full.clone(),
+            image: name.with_default_tag(),
             annotations: wanted.pod.metadata.annotations.clone().into_iter().collect(),
             user_specified_image: image.clone(),
             ..Default::default()
         };
         let policy = policy(wanted.container, &name);
-        if policy != "Always" {
-            if let Some(ready) = self.present(wanted, &spec).await? {
-                let text =
-                    format!("Container image {image:?} already present on machine and can be accessed by the pod");
-                self.normal(wanted, "Pulled", &text);
-                return Ok(ready);
-            }
-            if policy == "Never" {
-                let message = format!("Container image {image:?} is not present with pull policy of Never");
-                self.warn(wanted, "ErrImageNeverPull", &message);
-                return Err(Failure::new(WaitingReason::ErrImageNeverPull, message));
-            }
+        if policy == "Always" {
+            self.metrics.image_wanted(policy, None, Some(true));
+        } else if let Some(ready) = self.usable(wanted, &spec, &name, policy).await? {
+            return Ok(ready);
         }
         self.pull_unless_backed_off(wanted, &spec, &name).await
+    }
+
+    /// The image if it is there and the pod may use it; nothing if it is to be pulled.
+    async fn usable(
+        &self,
+        wanted: &Wanted<'_>,
+        spec: &ImageSpec,
+        name: &ImageName,
+        policy: &str,
+    ) -> Result<Option<Ready>, Failure> {
+        let image = &wanted.container.image;
+        let counted = |present, pull| self.metrics.image_wanted(policy, present, pull);
+        let present = self.present(wanted, spec).await.inspect_err(|_| counted(None, None))?;
+        let is_present = present.is_some();
+        if let Some(ready) = present
+            && self.may_use(wanted, spec, name, &ready.reference).await
+        {
+            counted(Some(true), Some(false));
+            let access = if self.records.is_some() { " and can be accessed by the pod" } else { "" };
+            let text = format!("Container image {image:?} already present on machine{access}");
+            self.normal(wanted, "Pulled", &text);
+            return Ok(Some(ready));
+        }
+        if policy == "Never" {
+            counted(Some(is_present), is_present.then_some(true));
+            let message = format!("Container image {image:?} is not present with pull policy of Never");
+            self.warn(wanted, "ErrImageNeverPull", &message);
+            return Err(Failure::new(WaitingReason::ErrImageNeverPull, message));
+        }
+        counted(Some(is_present), Some(true));
+        Ok(None)
+    }
+
+    /// The credentials that a pod has for an image, in the order in which they are tried.
+    async fn credentials_of(&self, wanted: &Wanted<'_>, repository: &str) -> Vec<Found> {
+        let mut found = wanted.keyring.lookup(repository);
+        if let Some(credentials) = &self.credentials {
+            found.extend(Keyring::of(credentials.lookup(wanted.pod, repository).await).lookup(repository));
+        }
+        found
+    }
+
+    /// Whether a pod may use an image that is there without pulling it itself.
+    async fn may_use(&self, wanted: &Wanted<'_>, spec: &ImageSpec, name: &ImageName, reference: &str) -> bool {
+        let Some(records) = &self.records else { return true };
+        let repository = name.full_repository();
+        let own = self.credentials_of(wanted, &repository);
+        let recorded = Recorded { image: &spec.image, repository: &repository };
+        !records.must_pull(&*self.images, recorded, reference, own).await
+    }
+
+    /// Forgets with whose credentials images came that are not among these.
+    pub fn forget_images(&self, present: &dyn Fn(&str) -> bool, since: std::time::SystemTime) {
+        if let Some(records) = &self.records {
+            records.prune(present, since.into());
+        }
     }
 
     /// What is known of the image on this machine.
     async fn present(&self, wanted: &Wanted<'_>, spec: &ImageSpec) -> Result<Option<Ready>, Failure> {
         match self.images.image_status(spec.clone(), false).await {
-            Ok(answer) => Ok(answer.image.map(|image| ready(image, None))),
+            Ok(answer) => Ok(answer.image.map(ready)),
             Err(error) => {
                 let message = format!("Failed to inspect image {:?}: {error}", spec.image);
                 self.warn(wanted, "InspectFailed", &message);
@@ -170,12 +227,10 @@ impl ImagePuller {
             return Err(Failure::new(WaitingReason::ErrImagePull, "image puller is closed"));
         };
         let began = self.clock.monotonic();
-        let reference = self.pull_with_credentials(wanted, spec, name).await.map_err(|error| {
+        let found = self.pull_and_note(wanted, spec, name).await.map_err(|error| {
             self.warn(wanted, "Failed", &format!("Failed to pull image {image:?}: {error}"));
             pull_failure(image, &error)
         })?;
-        let found = self.images.image_status(ImageSpec { image: reference.clone(), ..spec.clone() }, false).await;
-        let found = found.ok().and_then(|answer| answer.image).unwrap_or_default();
         let now = self.clock.monotonic();
         let text = format!(
             "Successfully pulled image {image:?} in {} ({} including waiting). Image size: {} bytes.",
@@ -186,26 +241,49 @@ impl ImagePuller {
         self.normal(wanted, "Pulled", &text);
         self.metrics.pulled(found.size, now - asked);
         *self.spent.lock().entry(wanted.pod.metadata.uid.clone()).or_default() += now - asked;
-        Ok(ready(found, Some(reference)))
+        Ok(ready(found))
     }
 
-    /// Tries the credentials that fit in order; without any it pulls as nobody. The error is the last one's.
-    async fn pull_with_credentials(
-        &self,
-        wanted: &Wanted<'_>,
-        spec: &ImageSpec,
-        name: &ImageName,
-    ) -> Result<String, PullError> {
+    /// Pulls an image and notes with whose credentials it came.
+    async fn pull_and_note(&self, wanted: &Wanted<'_>, spec: &ImageSpec, name: &ImageName) -> Result<Image, PullError> {
         if self.rate.as_ref().is_some_and(|rate| !rate.try_take(self.clock.monotonic())) {
             return Err(PullError::TooMany);
         }
-        let found = wanted.keyring.lookup(&name.repository);
-        let tries: Vec<Option<AuthConfig>> =
+        let repository = name.full_repository();
+        let found = self.credentials_of(wanted, &repository).await;
+        let noted = Noted::begin(self.records.as_ref(), Recorded { image: &spec.image, repository: &repository })?;
+        let (reference, credentials) = match self.pull_with(found, wanted, spec).await {
+            Ok(brought) => brought,
+            Err(error) => {
+                noted.end(End::Failed);
+                return Err(error);
+            }
+        };
+        let status = self.images.image_status(ImageSpec { image: reference.clone(), ..spec.clone() }, false).await;
+        let mut image = status.ok().and_then(|answer| answer.image).unwrap_or_default();
+        if image.id.is_empty() {
+            image.id = reference;
+        }
+        // By what the image is called here: so it is asked for when the next pod wants it.
+        noted.end(End::Brought { reference: &image.id, credentials: credentials.as_ref() });
+        Ok(image)
+    }
+
+    /// Tries credentials in order; without any it pulls as nobody. Returns the reference, and what it came with. The error
+    /// is the last one's.
+    async fn pull_with(
+        &self,
+        found: Vec<Found>,
+        wanted: &Wanted<'_>,
+        spec: &ImageSpec,
+    ) -> Result<(String, Option<Found>), PullError> {
+        let tries: Vec<Option<Found>> =
             if found.is_empty() { vec![None] } else { found.into_iter().map(Some).collect() };
         let mut last = PullError::TooMany;
-        for auth in tries {
+        for found in tries {
+            let auth = found.as_ref().map(|found| found.auth.clone());
             match self.images.pull_image(spec.clone(), auth, Some(wanted.sandbox.clone())).await {
-                Ok(reference) => return Ok(reference),
+                Ok(reference) => return Ok((reference, found)),
                 Err(error) => last = error.into(),
             }
         }
@@ -223,6 +301,9 @@ impl ImagePuller {
     }
 
     pub fn forget_pod(&self, uid: &str) {
+        if let Some(credentials) = &self.credentials {
+            credentials.forget_pod(uid);
+        }
         self.spent.lock().remove(uid);
         self.last_errors.forget_pod(uid);
     }
@@ -245,9 +326,37 @@ fn policy<'a>(container: &'a Container, name: &ImageName) -> &'a str {
     }
 }
 
-fn ready(image: Image, reference: Option<String>) -> Ready {
-    let reference = if image.id.is_empty() { reference.unwrap_or_default() } else { image.id };
-    Ready { reference, uid: image.uid.map(|uid| uid.value), username: image.username }
+fn ready(image: Image) -> Ready {
+    Ready { reference: image.id, uid: image.uid.map(|uid| uid.value), username: image.username }
+}
+
+/// A pull that is noted. Whoever breaks it off does not see its end.
+struct Noted<'a> {
+    records: Option<&'a PullRecords>,
+    recorded: Recorded<'a>,
+}
+
+impl<'a> Noted<'a> {
+    fn begin(records: Option<&'a PullRecords>, recorded: Recorded<'a>) -> Result<Self, PullError> {
+        if let Some(records) = records {
+            records.begin(recorded.image).map_err(PullError::Record)?;
+        }
+        Ok(Self { records, recorded })
+    }
+
+    fn end(mut self, end: End<'_>) {
+        if let Some(records) = self.records.take() {
+            records.end(self.recorded, end);
+        }
+    }
+}
+
+impl Drop for Noted<'_> {
+    fn drop(&mut self) {
+        if let Some(records) = self.records.take() {
+            records.end(self.recorded, End::Unseen);
+        }
+    }
 }
 
 /// Why an image did not come. Each may be tried again; the back-off says when.
@@ -256,6 +365,9 @@ enum PullError {
     /// More pulls than the node's limit allows.
     #[error("pull QPS exceeded")]
     TooMany,
+    /// That it is being pulled cannot be written down.
+    #[error("failed to record image pull intent: {0}")]
+    Record(std::io::Error),
     /// The runtime failed.
     #[error(transparent)]
     Runtime(#[from] CriError),
@@ -265,7 +377,7 @@ enum PullError {
 fn pull_failure(image: &str, error: &PullError) -> Failure {
     let text = error.to_string();
     let bare = match error {
-        PullError::TooMany => text.as_str(),
+        PullError::TooMany | PullError::Record(_) => text.as_str(),
         PullError::Runtime(_) => text.split_once(" desc = ").map_or(text.as_str(), |(_, text)| text),
     };
     if let Some(rest) = bare.strip_prefix(WaitingReason::RegistryUnavailable.name()) {
@@ -282,3 +394,7 @@ fn pull_failure(image: &str, error: &PullError) -> Failure {
 fn to_millis(duration: Duration) -> String {
     go_duration(Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
 }
+
+#[cfg(test)]
+#[path = "images_tests.rs"]
+mod tests;

@@ -76,7 +76,7 @@ pub fn definition_hash(container: &Container) -> String {
 }
 
 /// A string as Go writes it in JSON, which keeps what HTML would understand out of it.
-fn go_json(text: &str) -> String {
+pub fn go_json(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();
     let escaped =
         [("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"), ("\u{2028}", "\\u2028"), ("\u{2029}", "\\u2029")];

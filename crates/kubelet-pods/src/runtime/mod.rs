@@ -15,6 +15,7 @@ pub mod labels;
 pub mod plan;
 #[cfg(test)]
 mod plan_tests;
+pub mod pull_records;
 pub mod record;
 pub mod registry_auth;
 pub mod resize;
@@ -74,8 +75,9 @@ impl PodRuntime {
         rng: SharedRng,
         metrics: Arc<KubeletMetrics>,
     ) -> Self {
-        let (images_, events) = (Arc::clone(&images), Arc::clone(&side.events));
-        let puller = ImagePuller::new(images_, events, Arc::clone(&clock), &settings, Arc::clone(&metrics));
+        let asked = (Arc::clone(&images), side.credentials.clone());
+        let events = Arc::clone(&side.events);
+        let puller = ImagePuller::new(asked, events, Arc::clone(&clock), &settings, Arc::clone(&metrics));
         let crashes = KeyedBackOff::new(settings.crash_loop_initial, settings.crash_loop_max, CRASH_EXPIRY);
         let actuated = Actuated::new(&settings.root_dir);
         Self {

@@ -8,8 +8,39 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use node_api::cri::v1::AuthConfig;
 
+use super::labels::go_json;
+use crate::interfaces::{CredentialOwner, RegistryCredential};
+
 /// Files are not read beyond this.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
+
+/// Where credentials come from, as the record of a pull remembers it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CredentialSource {
+    /// The node itself: all its pods may use them.
+    Node,
+    /// A pull secret.
+    Secret(CredentialOwner),
+    /// A service account.
+    Account(CredentialOwner),
+}
+
+/// Credentials that fit an image.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    pub auth: AuthConfig,
+    pub source: CredentialSource,
+}
+
+impl Found {
+    /// What tells them from others without giving them away: the hash of their JSON.
+    pub fn hash(&self) -> String {
+        let AuthConfig { username, password, .. } = &self.auth;
+        let members = [("username", username), ("password", password)].into_iter().filter(|(_, text)| !text.is_empty());
+        let members: Vec<String> = members.map(|(name, text)| format!("\"{name}\":{}", go_json(text))).collect();
+        kubelet_node::csi::hash(&[&format!("{{{}}}", members.join(","))])
+    }
+}
 
 /// One entry of a credentials file: where it is valid, and what to present.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,12 +48,15 @@ struct Entry {
     host: String,
     path: String,
     auth: AuthConfig,
+    source: CredentialSource,
 }
 
-/// All credentials that a pod brings or the node has, in the order in which they are tried.
+/// All credentials that a pod brings or the node has.
 #[derive(Debug, Clone, Default)]
 pub struct Keyring {
     entries: Vec<Entry>,
+    /// Those of the node's files, which are tried after the others.
+    files: Vec<Entry>,
 }
 
 /// Why credentials cannot be used; somebody has to write others.
@@ -43,15 +77,28 @@ pub enum CredentialsError {
 }
 
 impl Keyring {
+    /// Those that somebody has.
+    pub fn of(found: Vec<RegistryCredential>) -> Self {
+        let entry = |found: RegistryCredential| {
+            let source = found.account.map_or(CredentialSource::Node, CredentialSource::Account);
+            Entry::new(&found.server, found.auth, source)
+        };
+        Self { entries: found.into_iter().map(entry).collect(), files: Vec::new() }
+    }
+
     /// Adds those of a pull secret; other secrets are passed over.
     ///
     /// # Errors
     /// Its content is not what its type promises.
     pub fn add_secret(&mut self, secret: &Secret) -> Result<(), CredentialsError> {
+        let api_machinery::meta::ObjectMeta { uid, namespace, name, .. } = secret.metadata.clone();
+        let source = CredentialSource::Secret(CredentialOwner { uid, namespace, name });
         let data = |key: &str| secret.data.get(key).map(|bytes| bytes.0.as_slice());
         match secret.type_.as_str() {
-            "kubernetes.io/dockerconfigjson" => data(".dockerconfigjson").map_or(Ok(()), |it| self.add_config(it)),
-            "kubernetes.io/dockercfg" => data(".dockercfg").map_or(Ok(()), |it| self.add_old_config(it)),
+            "kubernetes.io/dockerconfigjson" => {
+                data(".dockerconfigjson").map_or(Ok(()), |it| self.add_config(it, &source))
+            }
+            "kubernetes.io/dockercfg" => data(".dockercfg").map_or(Ok(()), |it| self.add_old_config(it, &source)),
             _ => Ok(()),
         }
     }
@@ -63,7 +110,7 @@ impl Keyring {
         let new = [root_dir.join("config.json"), "config.json".into()].into_iter().chain(docker);
         for path in new.chain(["/.docker/config.json".into()]) {
             if let Some(bytes) = read(&path)
-                && self.add_config(&bytes).is_ok()
+                && self.add_config(&bytes, &CredentialSource::Node).is_ok()
             {
                 return;
             }
@@ -72,34 +119,42 @@ impl Keyring {
         let at_home = home.iter().map(|home| home.join(".dockercfg"));
         for path in old.chain(at_home).chain(["/.dockercfg".into()]) {
             if let Some(bytes) = read(&path)
-                && self.add_old_config(&bytes).is_ok()
+                && self.add_old_config(&bytes, &CredentialSource::Node).is_ok()
             {
                 return;
             }
         }
     }
 
-    /// What to present for an image, most specific first; empty for none.
-    pub fn lookup(&self, repository: &str) -> Vec<AuthConfig> {
+    /// What to present for an image, in the order in which it is tried: the pod's own before the node's, of each the most
+    /// specific first. Empty for none.
+    pub fn lookup(&self, repository: &str) -> Vec<Found> {
         let (host, path) = split_repository(repository);
-        let mut found: Vec<&Entry> = self.entries.iter().filter(|entry| entry.matches(&host, &path)).collect();
-        // Stable, so that among equals the order of the secrets decides.
-        found.sort_by(|a, b| (&b.host, &b.path).cmp(&(&a.host, &a.path)));
-        found.into_iter().map(|entry| entry.auth.clone()).collect()
+        let fitting = |entries: &[Entry]| -> Vec<Found> {
+            let mut found: Vec<&Entry> = entries.iter().filter(|entry| entry.matches(&host, &path)).collect();
+            // Stable, so that among equals the order of the secrets decides.
+            found.sort_by(|a, b| (&b.host, &b.path).cmp(&(&a.host, &a.path)));
+            found.into_iter().map(|entry| Found { auth: entry.auth.clone(), source: entry.source.clone() }).collect()
+        };
+        [fitting(&self.entries), fitting(&self.files)].concat()
     }
 
-    fn add_config(&mut self, bytes: &[u8]) -> Result<(), CredentialsError> {
+    fn add_config(&mut self, bytes: &[u8], source: &CredentialSource) -> Result<(), CredentialsError> {
         let value = parse(bytes)?;
         let auths = value.get("auths").and_then(Value::as_object).ok_or(CredentialsError::NoAuths)?;
-        self.add_auths(auths)
+        self.add_auths(auths, source)
     }
 
-    fn add_old_config(&mut self, bytes: &[u8]) -> Result<(), CredentialsError> {
+    fn add_old_config(&mut self, bytes: &[u8], source: &CredentialSource) -> Result<(), CredentialsError> {
         let value = parse(bytes)?;
-        self.add_auths(value.as_object().ok_or(CredentialsError::NoObject)?)
+        self.add_auths(value.as_object().ok_or(CredentialsError::NoObject)?, source)
     }
 
-    fn add_auths(&mut self, auths: &serde_json::Map<String, Value>) -> Result<(), CredentialsError> {
+    fn add_auths(
+        &mut self,
+        auths: &serde_json::Map<String, Value>,
+        source: &CredentialSource,
+    ) -> Result<(), CredentialsError> {
         for (server, value) in auths {
             let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
             let mut auth = AuthConfig { username: text("username"), password: text("password"), ..Default::default() };
@@ -111,11 +166,8 @@ impl Keyring {
                 auth.username = user.to_owned();
                 auth.password = password.to_owned();
             }
-            let bare = server.trim_start_matches("https://").trim_start_matches("http://");
-            let bare = bare.trim_end_matches('/');
-            let (host, path) = bare.split_once('/').unwrap_or((bare, ""));
-            let path = path.trim_start_matches("v1").trim_start_matches("v2").trim_start_matches('/');
-            self.entries.push(Entry { host: host.to_owned(), path: path.to_owned(), auth });
+            let entries = if *source == CredentialSource::Node { &mut self.files } else { &mut self.entries };
+            entries.push(Entry::new(server, auth, source.clone()));
         }
         Ok(())
     }
@@ -134,10 +186,39 @@ fn parse(bytes: &[u8]) -> Result<Value, CredentialsError> {
     api_machinery::json::parse_value(text).map_err(|error| CredentialsError::Json(error.to_string()))
 }
 
+/// Whether a pattern of images, a host with globs and maybe a path, is one of an image.
+pub(crate) fn matches_image(pattern: &str, repository: &str) -> bool {
+    let (own, prefix) = host_and_path(pattern);
+    let (host, path) = split_repository(repository);
+    host_matches(own, &host) && is_below(prefix, &path)
+}
+
+/// The host of a pattern, and what follows it.
+fn host_and_path(pattern: &str) -> (&str, &str) {
+    let bare = pattern.trim_start_matches("https://").trim_start_matches("http://");
+    let (host, path) = bare.split_once('/').unwrap_or((bare, ""));
+    (host, path.trim_matches('/'))
+}
+
+/// Whether a path is another, or goes on from there.
+fn is_below(prefix: &str, path: &str) -> bool {
+    let rest = path.strip_prefix(prefix);
+    prefix.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 impl Entry {
+    fn new(server: &str, auth: AuthConfig, source: CredentialSource) -> Self {
+        let (host, path) = host_and_path(server);
+        // Old files name the version of the registry's API, too.
+        let path = match path.split_once('/').unwrap_or((path, "")) {
+            ("v1" | "v2", rest) => rest,
+            _ => path,
+        };
+        Self { host: host.to_owned(), path: path.to_owned(), auth, source }
+    }
+
     fn matches(&self, host: &str, path: &str) -> bool {
-        let below = path == self.path || path.starts_with(&format!("{}/", self.path));
-        (self.path.is_empty() || below) && host_matches(&self.host, host)
+        host_matches(&self.host, host) && is_below(&self.path, path)
     }
 }
 
@@ -179,7 +260,7 @@ mod tests {
 
     fn ring(json: &str) -> Keyring {
         let mut ring = Keyring::default();
-        ring.add_config(json.as_bytes()).unwrap();
+        ring.add_config(json.as_bytes(), &CredentialSource::Node).unwrap();
         ring
     }
 
@@ -189,7 +270,7 @@ mod tests {
             r#"{"auths":{"reg.io":{"auth":"YTpi"},"reg.io/team":{"username":"c","password":"d"},
                 "*.example.com":{"username":"e","password":"f"},"https://index.docker.io/v1/":{"username":"g"}}}"#,
         );
-        let users = |image: &str| ring.lookup(image).into_iter().map(|auth| auth.username).collect::<Vec<_>>();
+        let users = |image: &str| ring.lookup(image).into_iter().map(|found| found.auth.username).collect::<Vec<_>>();
         assert_eq!(users("reg.io/team/app"), ["c", "a"]);
         assert_eq!(users("reg.io/other"), ["a"]);
         assert_eq!(users("reg.io/teamwork"), ["a"]);
@@ -200,8 +281,23 @@ mod tests {
     }
 
     #[test]
+    fn the_pods_own_come_before_the_nodes() {
+        let mut ring = ring(r#"{"auths":{"reg.io/team/app":{"username":"node"}}}"#);
+        let own = CredentialSource::Secret(CredentialOwner::default());
+        ring.add_config(br#"{"auths":{"reg.io":{"username":"pod"},"reg.io/v1team":{"username":"other"}}}"#, &own)
+            .unwrap();
+        let found = ring.lookup("reg.io/team/app");
+        let users: Vec<(&str, bool)> =
+            found.iter().map(|found| (found.auth.username.as_str(), found.source == CredentialSource::Node)).collect();
+        assert_eq!(users, [("pod", false), ("node", true)]);
+        assert_eq!(ring.lookup("reg.io/v1team/app").len(), 2, "it is no version of an API");
+        assert!(matches_image("reg.io/v2", "reg.io/v2/app") && !matches_image("*.reg.io", "reg.io/team"));
+    }
+
+    #[test]
     fn bad_content_is_an_error() {
-        assert!(Keyring::default().add_config(b"{").is_err());
-        assert!(Keyring::default().add_config(br#"{"auths":{"a":{"auth":"!!"}}}"#).is_err());
+        let node = CredentialSource::Node;
+        assert!(Keyring::default().add_config(b"{", &node).is_err());
+        assert!(Keyring::default().add_config(br#"{"auths":{"a":{"auth":"!!"}}}"#, &node).is_err());
     }
 }

@@ -204,15 +204,15 @@ mod tests {
                 "/var/lib/kubelet/plugins/kubernetes.io/csi/d.example.com/\
                  ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
             ),
-            (layout.device("u1", Plugin::CsiBlock, "pv"), "/var/lib/kubelet/pods/u1/volumeDevices/kubernetes.io~csi/pv"),
+            (
+                layout.device("u1", Plugin::CsiBlock, "pv"),
+                "/var/lib/kubelet/pods/u1/volumeDevices/kubernetes.io~csi/pv",
+            ),
             (
                 layout.csi_block_published("pv", "u1"),
                 "/var/lib/kubelet/plugins/kubernetes.io/csi/volumeDevices/publish/pv/u1",
             ),
-            (
-                layout.local_block("pv"),
-                "/var/lib/kubelet/plugins/kubernetes.io~local-volume/volumeDevices/pv",
-            ),
+            (layout.local_block("pv"), "/var/lib/kubelet/plugins/kubernetes.io~local-volume/volumeDevices/pv"),
             (layout.pod("../../etc"), "/var/lib/kubelet/pods/..~..~etc"),
             (layout.pod(".."), "/var/lib/kubelet/pods/_"),
         ];

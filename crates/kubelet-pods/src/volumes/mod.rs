@@ -25,7 +25,6 @@ mod reconcile;
 mod set;
 mod spec;
 mod sub_path;
-mod tokens;
 mod world;
 mod writer;
 

@@ -5,11 +5,11 @@ use api_types::core_v1::{
     ProjectedVolumeSource, Secret, SecretVolumeSource, ServiceAccountTokenProjection, VolumeProjection,
 };
 
-use super::tokens::{TokenError, Tokens};
 use super::writer::{Content, Payload};
 use crate::env::fields::{self, Surroundings};
 use crate::env::{EnvError, config_map, secret};
 use crate::objects::Objects;
+use crate::tokens::{TokenError, Tokens};
 
 /// Mode of files where nothing else is said; defaulting fills it in for pods of the API.
 const DEFAULT_MODE: i32 = 0o644;

@@ -16,13 +16,13 @@ use super::layout::Plugin;
 use super::payload::Maker;
 use super::plugin::{VolumePlugin, VolumeSpec};
 use super::spec::{Kind, kind_of};
-use super::tokens::Tokens;
 use super::world::{Identity, MountedVolume, Steps, VolumeName};
 use super::writer::Payload;
 use crate::env::fields::Surroundings;
 use crate::file_calls::FileCalls;
 use crate::interfaces::Events;
 use crate::objects::Objects;
+use crate::tokens::Tokens;
 
 /// What plugins work with.
 pub(super) struct Tools {

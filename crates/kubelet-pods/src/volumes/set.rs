@@ -26,13 +26,13 @@ use super::plugin::VolumeSpec;
 use super::plugins::{Plugins, Tools};
 use super::reconcile::{Operation, Step, plan};
 use super::spec::{Kind, device_names, kind_of, mounted_names, used};
-use super::tokens::Tokens;
 use super::world::{ActualStateOfWorld, DesiredStateOfWorld, DesiredVolume, Done, Identity, MountedVolume, VolumeName};
 use crate::file_calls::FileCalls;
 use crate::interfaces::{Events, MountError, NodeView, SideError, VolumeProblem, Volumes};
 use crate::node::FileSystem;
 use crate::objects::Objects;
 use crate::runtime::back_off::KeyedBackOff;
+use crate::tokens::Tokens;
 
 /// How long the removal of what pods left behind may hold up the sync loop; the rest is left to the next time.
 const ORPHANS_LIMIT: Duration = Duration::from_secs(5);

@@ -29,6 +29,7 @@ const OBEYED: &str = "
     cpuManagerPolicy cpuManagerPolicyOptions memoryManagerPolicy topologyManagerPolicy topologyManagerScope
     topologyManagerPolicyOptions reservedMemory reservedSystemCPUs shutdownGracePeriod shutdownGracePeriodCriticalPods
     shutdownGracePeriodByPodPriority memorySwap userNamespaces
+    imagePullCredentialsVerificationPolicy preloadedImagesVerificationAllowlist
 ";
 /// What upstream's kubelet does nothing with either: its values are checked, and that is all.
 const MOOT: &str = "hairpinMode iptablesMasqueradeBit iptablesDropBit";
@@ -45,15 +46,13 @@ const REFUSED: &[(&str, &str)] = &[
     ("memoryReservationPolicy", "TieredReservation"),
     ("tracing", "{samplingRatePerMillion: 1}"),
     ("podCIDR", "10.0.0.0/24"),
-    ("preloadedImagesVerificationAllowlist", "[example.com/*]"),
-    ("imagePullCredentialsVerificationPolicy", "AlwaysVerify"),
     ("showHiddenMetricsForVersion", "'1.35'"),
     ("containerLogMaxWorkers", "2"),
     ("localStorageCapacityIsolation", "false"),
     ("volumePluginDir", "/elsewhere"),
 ];
 /// Flags that are no fields and are read where they count.
-const READ: [&str; 11] = [
+const READ: [&str; 13] = [
     "bootstrap-kubeconfig",
     "cert-dir",
     "cloud-provider",
@@ -61,6 +60,8 @@ const READ: [&str; 11] = [
     "config-dir",
     "feature-gates",
     "hostname-override",
+    "image-credential-provider-bin-dir",
+    "image-credential-provider-config",
     "kubeconfig",
     "node-ip",
     "node-labels",

@@ -31,6 +31,8 @@ pub(crate) mod gates {
     pub(crate) const RESIZE_INIT_CONTAINERS: Feature = Feature::named("InPlacePodVerticalScalingInitContainers");
     pub(crate) const DECLARED_FEATURES: Feature = Feature::named("NodeDeclaredFeatures");
     pub(crate) const EXTENDED_RESOURCE: Feature = Feature::named("DRAExtendedResource");
+    pub(crate) const CREDENTIAL_TOKENS: Feature = Feature::named("KubeletServiceAccountTokenForCredentialProviders");
+    pub(crate) const ENSURE_PULLED: Feature = Feature::named("KubeletEnsureSecretPulledImages");
     pub(crate) const LIST_ACTIVE_PODS: Feature = Feature::named("KubeletPodResourcesListUseActivePods");
     pub(crate) const RESOURCE_HEALTH: Feature = Feature::named("ResourceHealthStatus");
     pub(crate) const RESOURCE_HEALTH_MESSAGE: Feature = Feature::named("ResourceHealthStatusMessage");
@@ -50,6 +52,8 @@ pub(crate) mod gates {
             RESIZE_INIT_CONTAINERS,
             DECLARED_FEATURES,
             EXTENDED_RESOURCE,
+            CREDENTIAL_TOKENS,
+            ENSURE_PULLED,
             LIST_ACTIVE_PODS,
             RESOURCE_HEALTH,
             RESOURCE_HEALTH_MESSAGE,

@@ -16,15 +16,8 @@ pub(super) const OLD_BUT_WORKING: [&str; 4] = [
     "minimum-container-ttl-duration",
 ];
 /// Flags of features that are not there.
-pub(super) const MISSING: [&str; 7] = [
-    "exit-on-lock-contention",
-    "image-credential-provider-bin-dir",
-    "image-credential-provider-config",
-    "lock-file",
-    "housekeeping-interval",
-    "max-housekeeping-interval",
-    "runtime-cgroups",
-];
+pub(super) const MISSING: [&str; 5] =
+    ["exit-on-lock-contention", "lock-file", "housekeeping-interval", "max-housekeeping-interval", "runtime-cgroups"];
 
 /// Everything that is asked for and not there.
 pub(super) fn check(options: &Options, config: &KubeletConfiguration) -> Result<(), Invalid> {
@@ -60,11 +53,6 @@ pub(super) fn missing(config: &KubeletConfiguration) -> Vec<(&'static str, bool)
         ("memoryReservationPolicy", set(&config.memory_reservation_policy, "None")),
         ("tracing", config.tracing.is_some()),
         ("podCIDR", !config.pod_cidr.is_empty()),
-        ("preloadedImagesVerificationAllowlist", !config.preloaded_images_verification_allowlist.is_empty()),
-        (
-            "imagePullCredentialsVerificationPolicy",
-            set(&config.image_pull_credentials_verification_policy, "NeverVerifyPreloadedImages"),
-        ),
         ("showHiddenMetricsForVersion", !config.show_hidden_metrics_for_version.is_empty()),
         ("containerLogMaxWorkers", config.container_log_max_workers.is_some_and(|workers| workers != 1)),
         ("localStorageCapacityIsolation", config.local_storage_capacity_isolation == Some(false)),

@@ -14,7 +14,7 @@ use component_base::{Feature, Gates};
 use super::gates;
 use crate::dns::Dns;
 use crate::eviction::EvictionSettings;
-use crate::interfaces::PodSettings;
+use crate::interfaces::{PodSettings, PullVerification};
 use crate::node::NodeSettings;
 use crate::objects::Strategy;
 use crate::resource_managers;
@@ -49,6 +49,8 @@ pub(crate) struct Plan {
     pub(crate) dns: Dns,
     pub(crate) eviction: EvictionSettings,
     pub(crate) strategy: Strategy,
+    /// What says which programs have credentials for registries, and where they are.
+    pub(crate) credential_providers: Option<(PathBuf, PathBuf)>,
     pub(crate) cert_dir: PathBuf,
     pub(crate) kubeconfig: String,
     pub(crate) bootstrap_kubeconfig: String,
@@ -104,6 +106,7 @@ pub(crate) fn plan(options: &Options, config: KubeletConfiguration, os_hostname:
         hold: config.eviction_pressure_transition_period.to_std(),
         pods_are_limited: config.enforce_node_allocatable.iter().any(|what| what == "pods"),
     };
+    let credential_providers = errors.ok(credential_providers(options)).flatten();
     let pods = pod_settings(options, &config, &node.name, root_dir, &mut errors);
     errors.into_result()?;
     Ok(Plan {
@@ -113,6 +116,7 @@ pub(crate) fn plan(options: &Options, config: KubeletConfiguration, os_hostname:
         eviction,
         strategy: Strategy::from_name(&config.config_map_and_secret_change_detection_strategy)
             .unwrap_or(Strategy::Watch),
+        credential_providers,
         cert_dir: options.string("cert-dir").into(),
         kubeconfig: options.string("kubeconfig").to_owned(),
         bootstrap_kubeconfig: options.string("bootstrap-kubeconfig").to_owned(),
@@ -148,6 +152,7 @@ fn pod_settings(
         sync_frequency: config.sync_frequency.to_std(),
         serialize_image_pulls: config.serialize_image_pulls != Some(false),
         max_parallel_image_pulls: config.max_parallel_image_pulls.and_then(|pulls| usize::try_from(pulls).ok()),
+        pull_verification: Some(pull_verification(config)),
         registry_pull_qps: f64::from(config.registry_pull_qps.unwrap_or_default()),
         registry_burst: u32::try_from(config.registry_burst).unwrap_or_default(),
         crash_loop_initial: longest.min(Duration::from_secs(10)),
@@ -189,6 +194,10 @@ enum SettingError {
         .0.join(" "), LABEL_PREFIXES.join(", "), LABELS.join(", ")
     )]
     Labels(Vec<String>),
+    #[error(
+        "--image-credential-provider-config and --image-credential-provider-bin-dir must both be set, or neither of them"
+    )]
+    HalfOfProviders,
 }
 
 /// The size at which logs are rotated; negative for never.
@@ -251,6 +260,29 @@ fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), SettingError> {
     if unknown.is_empty() { Ok(()) } else { Err(SettingError::Labels(unknown)) }
 }
 
+/// Where the configuration of the programs with credentials for registries is, and where they are.
+fn credential_providers(options: &Options) -> Result<Option<(PathBuf, PathBuf)>, SettingError> {
+    let (config, programs) =
+        (options.string("image-credential-provider-config"), options.string("image-credential-provider-bin-dir"));
+    match (config.is_empty(), programs.is_empty()) {
+        (true, true) => Ok(None),
+        (false, false) => Ok(Some((config.into(), programs.into()))),
+        _ => Err(SettingError::HalfOfProviders),
+    }
+}
+
+/// Whose credentials count for images that are there; the policy has been checked.
+fn pull_verification(config: &KubeletConfiguration) -> PullVerification {
+    match config.image_pull_credentials_verification_policy.as_str() {
+        "NeverVerify" => PullVerification::Never,
+        "NeverVerifyAllowlistedImages" => {
+            PullVerification::NotListed(config.preloaded_images_verification_allowlist.clone())
+        }
+        "AlwaysVerify" => PullVerification::Always,
+        _ => PullVerification::NotPreloaded,
+    }
+}
+
 /// Features that pods may need of a node, in the order of their names. Each stands for a gate that is on, and for what
 /// is implemented here.
 const DECLARED: [Feature; 3] = [gates::EXTEND_WEBSOCKETS, gates::RESIZE_INIT_CONTAINERS, gates::RESTART_ALL_CONTAINERS];
@@ -264,6 +296,9 @@ impl Plan {
             let declared: Vec<String> = declared.map(|feature| feature.name().to_owned()).collect();
             self.node.declared_features.clone_from(&declared);
             self.pods.declared_features = Some(declared);
+        }
+        if !set.enabled(gates::ENSURE_PULLED) {
+            self.pods.pull_verification = None;
         }
         self.pods.resource_health = set.enabled(gates::RESOURCE_HEALTH);
         self.pods.prevent_static_pod_api_references = set.enabled(gates::PREVENT_STATIC_POD_REFERENCES);

@@ -167,6 +167,51 @@ fn gates_that_are_off_take_effect() {
     let some = planned(&[gates::EXTEND_WEBSOCKETS, gates::PREVENT_STATIC_POD_REFERENCES]);
     assert_eq!((some.node.declared_features.len(), some.pods.prevent_static_pod_api_references), (2, false));
     assert!(all.pods.resource_health && !planned(&[gates::RESOURCE_HEALTH]).pods.resource_health);
+    assert!(all.pods.pull_verification.is_some());
+    assert_eq!(planned(&[gates::ENSURE_PULLED]).pods.pull_verification, None);
     let none = planned(&[gates::DECLARED_FEATURES]);
     assert_eq!((none.node.declared_features.len(), none.pods.declared_features), (0, None));
+}
+
+#[test]
+fn images_that_need_no_credentials_are_whole_names_or_prefixes() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("config.yaml");
+    let load = |policy: &str, list: &str| {
+        let text = format!(
+            "{HEAD}imagePullCredentialsVerificationPolicy: {policy}\npreloadedImagesVerificationAllowlist: [{list}]\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        loaded(&format!("--config={}", file.display())).map(drop)
+    };
+    let listed = "NeverVerifyAllowlistedImages";
+    for (policy, list, expected) in [
+        (listed, "reg.io/team/app, reg.io/*, 'localhost:5000/a/*', docker.io/library/alpine", ""),
+        ("AlwaysVerify", "", ""),
+        ("Sometimes", "", "unknown imagePullCredentialsVerificationPolicy: \"Sometimes\""),
+        ("AlwaysVerify", "reg.io/app", "can't set preloadedImagesVerificationAllowlist"),
+        (listed, "''", "the supplied pattern is too short"),
+        (listed, "' reg.io/app'", "leading/trailing spaces are not allowed"),
+        (listed, "'*'", "only patterns ending with '/*' are allowed"),
+        (listed, "'reg.io/*/app'", "only patterns ending with '/*' are allowed"),
+        (listed, "'/*'", "at least registry hostname is required"),
+        (listed, "reg.io/APP", "failed to parse as an image name"),
+        (listed, "'reg.io/app:1'", "neither tag nor digest is accepted"),
+        (listed, "alpine", "neither tag nor digest is accepted"),
+    ] {
+        let error = load(policy, list).err().unwrap_or_default();
+        assert!(error.contains(expected) && error.is_empty() == expected.is_empty(), "{list}: {error}");
+    }
+}
+
+#[test]
+fn the_flags_of_credential_providers_come_together() {
+    let plan = |line: &str| plan(&options(line), loaded(line).unwrap(), "host").map_err(|error| error.to_string());
+    assert_eq!(plan("").unwrap().credential_providers, None);
+    let (config, programs) = ("--image-credential-provider-config=/c", "--image-credential-provider-bin-dir=/b");
+    let both = plan(&format!("{config} {programs}")).unwrap().credential_providers;
+    assert_eq!(both, Some(("/c".into(), "/b".into())));
+    for one in [config, programs] {
+        assert!(plan(one).unwrap_err().contains("must both be set"), "{one}");
+    }
 }

@@ -10,6 +10,7 @@ use crate::objects::Strategy;
 use crate::resource_managers;
 use crate::resources::thresholds::{self, Maps};
 use crate::resources::{CgroupNames, Driver, reserve};
+use crate::runtime::image_name::ImageName;
 
 /// `memorySwap.swapBehavior`: containers have a share of the machine's swap.
 pub(crate) const LIMITED_SWAP: &str = "LimitedSwap";
@@ -33,6 +34,7 @@ pub(super) fn check(config: &KubeletConfiguration) -> Result<(), Invalid> {
     durations(config, &mut errors);
     names(config, &mut errors);
     reservations(config, &mut errors);
+    pulled_images(config, &mut errors);
     errors.into_result()
 }
 
@@ -99,6 +101,49 @@ fn numbers(config: &KubeletConfiguration, errors: &mut Errors) {
         "invalid configuration: maxParallelImagePulls must be a positive number",
     );
     errors.check(!config.run_once, "invalid configuration: runOnce (--runOnce) true is not supported");
+}
+
+fn pulled_images(config: &KubeletConfiguration, errors: &mut Errors) {
+    const LISTED: &str = "NeverVerifyAllowlistedImages";
+    let (policy, listed) =
+        (&config.image_pull_credentials_verification_policy, &config.preloaded_images_verification_allowlist);
+    let known = ["", "NeverVerify", "NeverVerifyPreloadedImages", LISTED, "AlwaysVerify"];
+    errors.check(
+        known.contains(&policy.as_str()),
+        format!("invalid configuration: unknown imagePullCredentialsVerificationPolicy: {policy:?}"),
+    );
+    errors.check(
+        listed.is_empty() || policy == LISTED,
+        format!(
+            "invalid configuration: can't set preloadedImagesVerificationAllowlist if \
+             imagePullCredentialsVerificationPolicy is not {LISTED:?}"
+        ),
+    );
+    for fault in listed.iter().filter_map(|own| allowlist_fault(own)) {
+        errors.push(format!("invalid configuration: preloadedImagesVerificationAllowlist: {fault}"));
+    }
+}
+
+/// What is wrong with an entry of the list: it is a whole name without tag and digest, or all below a prefix.
+fn allowlist_fault(pattern: &str) -> Option<String> {
+    if pattern != pattern.trim() {
+        return Some(format!("leading/trailing spaces are not allowed: {pattern}"));
+    }
+    if pattern.is_empty() {
+        return Some(format!("the supplied pattern is too short: {pattern}"));
+    }
+    let prefix = pattern.strip_suffix("/*");
+    if prefix.unwrap_or(pattern).contains('*') {
+        return Some(format!("not a valid wildcard pattern, only patterns ending with '/*' are allowed: {pattern}"));
+    }
+    if let Some(prefix) = prefix {
+        return prefix.is_empty().then(|| "at least registry hostname is required".to_owned());
+    }
+    match ImageName::parse(pattern) {
+        Err(error) => Some(format!("failed to parse as an image name: {error}")),
+        Ok(name) if name.full_repository() == pattern => None,
+        Ok(_) => Some(format!("neither tag nor digest is accepted in an image reference: {pattern}")),
+    }
 }
 
 fn durations(config: &KubeletConfiguration, errors: &mut Errors) {

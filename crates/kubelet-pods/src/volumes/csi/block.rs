@@ -61,7 +61,7 @@ impl CsiBlock {
         let keep = move |_: &Disk| {
             make_directory(&kept, 0o750)?;
             data.write(&kept)?;
-            make_directory(&place, 0o750)
+            Ok(make_directory(&place, 0o750)?)
         };
         self.tools().on_disk(turn, keep).await
     }
@@ -100,7 +100,8 @@ impl CsiBlock {
 impl VolumePlugin for CsiBlock {
     fn identify(&self, _: &str, spec: &VolumeSpec) -> Option<Identity> {
         let volume = spec.csi.as_deref()?;
-        let steps = Steps { attach: volume.facts.attach_required, device: true, remount: volume.facts.requires_republish };
+        let steps =
+            Steps { attach: volume.facts.attach_required, device: true, remount: volume.facts.requires_republish };
         Some(shared(Plugin::CsiBlock, &volume.driver, &volume.handle, steps))
     }
 

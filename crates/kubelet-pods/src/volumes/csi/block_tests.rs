@@ -79,8 +79,12 @@ async fn it_is_staged_published_and_mapped_and_goes_the_same_way() {
     assert_eq!(given.host_path, link.display().to_string());
     assert_eq!(std::fs::read_link(&link).unwrap(), root.join("publish/pv/u2"));
     assert!(root.join("pv/dev/u2").exists() && root.join("pv/data/vol_data.json").exists());
-    let told: Vec<String> = bench.events.taken().into_iter().map(|event| format!("{} {}", event.reason, event.message)).collect();
-    let text = format!("SuccessfulMountVolume MapVolume.MapPodDevice succeeded for volume \"pv\" globalMapPath {:?}", root.join("pv/dev"));
+    let told: Vec<String> =
+        bench.events.taken().into_iter().map(|event| format!("{} {}", event.reason, event.message)).collect();
+    let text = format!(
+        "SuccessfulMountVolume MapVolume.MapPodDevice succeeded for volume \"pv\" globalMapPath {:?}",
+        root.join("pv/dev")
+    );
     assert_eq!((told.len(), &told[0]), (4, &text), "once for each pod");
 
     set.unmount("u1").await.unwrap();

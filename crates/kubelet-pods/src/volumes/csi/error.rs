@@ -4,7 +4,7 @@ use client::ClientError;
 use kubelet_node::csi::{NotRegistered, PREFIX};
 use node_api::RpcError;
 
-use crate::volumes::tokens::TokenError;
+use crate::tokens::TokenError;
 
 /// What the cluster knows of drivers has not been read yet.
 #[derive(Debug, thiserror::Error)]

@@ -23,6 +23,8 @@ struct Key {
     pod_uid: String,
     namespace: String,
     account: String,
+    /// Empty for whatever account has the name.
+    account_uid: String,
     audience: String,
     expiration_seconds: i64,
 }
@@ -37,9 +39,9 @@ struct Held {
 
 /// A token, and until when it is good.
 #[derive(Clone)]
-pub(super) struct Issued {
-    pub(super) token: String,
-    pub(super) expires: Time,
+pub(crate) struct Issued {
+    pub(crate) token: String,
+    pub(crate) expires: Time,
 }
 
 impl From<Held> for Issued {
@@ -58,7 +60,7 @@ impl Held {
 
 /// Why there is no token, in upstream's words. The server is asked again when the volume is looked at again.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum TokenError {
+pub(crate) enum TokenError {
     /// The old one cannot be used any more.
     #[error("token {token} expired and refresh failed: {source}")]
     Expired { token: String, source: ClientError },
@@ -67,25 +69,40 @@ pub(super) enum TokenError {
 }
 
 /// The tokens of the pods of a node.
-pub(super) struct Tokens {
+pub(crate) struct Tokens {
     client: Client,
     held: Mutex<BTreeMap<Key, Held>>,
 }
 
 impl Tokens {
-    pub(super) fn new(client: &Client) -> Self {
+    pub(crate) fn new(client: &Client) -> Self {
         Self { client: client.clone(), held: Mutex::default() }
     }
 
     /// A token as the volume wants it. An old one is used for as long as it is valid when the server cannot be asked.
-    pub(super) async fn token(&self, pod: &Pod, wish: &ServiceAccountTokenProjection) -> Result<String, TokenError> {
+    pub(crate) async fn token(&self, pod: &Pod, wish: &ServiceAccountTokenProjection) -> Result<String, TokenError> {
         Ok(self.issued(pod, &wish.audience, wish.expiration_seconds).await?.token)
     }
 
     /// The same for an audience and a lifetime.
-    pub(super) async fn issued(
+    pub(crate) async fn issued(
         &self,
         pod: &Pod,
+        audience: &str,
+        expiration_seconds: Option<i64>,
+    ) -> Result<Issued, TokenError> {
+        self.of(pod, String::new(), audience, expiration_seconds).await
+    }
+
+    /// The same of the pod's account as it was seen, and of no other that got its name since.
+    pub(crate) async fn of_account(&self, pod: &Pod, uid: &str, audience: &str) -> Result<String, TokenError> {
+        Ok(self.of(pod, uid.to_owned(), audience, None).await?.token)
+    }
+
+    async fn of(
+        &self,
+        pod: &Pod,
+        account_uid: String,
         audience: &str,
         expiration_seconds: Option<i64>,
     ) -> Result<Issued, TokenError> {
@@ -93,6 +110,7 @@ impl Tokens {
             pod_uid: pod.metadata.uid.clone(),
             namespace: pod.metadata.namespace.clone(),
             account: pod.spec.service_account_name.clone(),
+            account_uid,
             audience: audience.to_owned(),
             expiration_seconds: expiration_seconds.unwrap_or(DEFAULT_LIFETIME_SECONDS),
         };
@@ -119,6 +137,7 @@ impl Tokens {
 
     async fn request(&self, key: &Key, pod: &Pod, now: SystemTime) -> Result<Held, ClientError> {
         let mut request = TokenRequest::default();
+        request.metadata.uid.clone_from(&key.account_uid);
         if !key.audience.is_empty() {
             request.spec.audiences.push(key.audience.clone());
         }
@@ -147,7 +166,7 @@ impl Tokens {
     }
 
     /// Forgets the tokens of a pod.
-    pub(super) fn forget(&self, pod_uid: &str) {
+    pub(crate) fn forget(&self, pod_uid: &str) {
         self.held.lock().retain(|key, _| key.pod_uid != pod_uid);
     }
 }
