@@ -6,7 +6,6 @@ use crate::feature::Feature;
 
 /// By name.
 pub(crate) const ABSENT: &[Feature] = &[
-    Feature::named("CSIServiceAccountTokenSecrets"),
     Feature::named("DRAExtendedResource"),
     Feature::named("KubeletPSI"),
     Feature::named("KubeletTracing"),

@@ -110,7 +110,33 @@ impl Publish<'_> {
 
 #[cfg(test)]
 mod tests {
+    use api_types::storage_v1::CSIDriver;
+
+    use super::super::Facts;
     use super::*;
+
+    #[test]
+    fn tokens_are_where_the_driver_wants_them() {
+        for (in_secrets, secrets, context) in [(None, 0, 1), (Some(false), 0, 1), (Some(true), 1, 0)] {
+            let mut driver = CSIDriver::default();
+            driver.spec.service_account_token_in_secrets = in_secrets;
+            let pod = Pod::default();
+            let volume = CsiVolume::inline(&pod, "v", &Default::default()).with(Facts::of(Some(&driver)));
+            let request = Publish {
+                pod: &pod,
+                volume: &volume,
+                target: Path::new("/target"),
+                staging: None,
+                read_only: false,
+                publish_context: HashMap::new(),
+                secrets: HashMap::new(),
+                tokens: Some("{}".into()),
+                capabilities: &BTreeSet::new(),
+            }
+            .build();
+            assert_eq!((request.secrets.len(), request.volume_context.len()), (secrets, context), "{in_secrets:?}");
+        }
+    }
 
     #[test]
     fn modes_are_told_as_the_driver_knows_them() {
