@@ -8,6 +8,8 @@ use sys::exec::{Command, Exec, LinuxExec, Output};
 use tokio::time::Instant;
 
 const DEADLINE: Duration = Duration::from_secs(180);
+/// More than the largest document: the schema of everything, or all metrics.
+const OUTPUT_LIMIT_BYTES: usize = 16 << 20;
 /// How long something that must come true by itself may take on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 const RETRY: Duration = Duration::from_millis(300);
@@ -33,7 +35,7 @@ impl Kubectl {
             [format!("--kubeconfig={}", self.kubeconfig.display()), format!("--cache-dir={}", self.cache.display())];
         // Flags of its own must stand before what is passed on to a container.
         let command = Command::new(&self.program).args(own).args(self.flags.iter().cloned()).args(words(line));
-        command.env("KUBECTL_INTERACTIVE_DELETE", "false").deadline(DEADLINE)
+        command.env("KUBECTL_INTERACTIVE_DELETE", "false").deadline(DEADLINE).output_limit_bytes(OUTPUT_LIMIT_BYTES)
     }
 
     /// Runs a command, whatever its outcome.

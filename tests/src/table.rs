@@ -9,6 +9,8 @@ use crate::desk::Desk;
 use crate::kubectl::PATIENCE;
 
 const RETRY: Duration = Duration::from_millis(300);
+/// How much is told of what a command printed that went wrong.
+const READABLE_BYTES: usize = 8 << 10;
 
 /// A command and what must come of it.
 pub struct Row {
@@ -88,6 +90,7 @@ impl Row {
             if !patient || start.elapsed() >= PATIENCE {
                 let line = desk.filled(self.line);
                 let (exit, text, errors) = (output.exit, output.text(), output.error_text());
+                let (text, errors) = (start_of(&text), start_of(&errors));
                 return Err(format!(
                     "kubectl {line}: {problem}; it ended with {exit:?} and printed:\n{text}\n{errors}"
                 ));
@@ -128,6 +131,11 @@ impl Row {
             _ => Ok(()),
         }
     }
+}
+
+/// As much of a text as somebody may want to read.
+fn start_of(text: &str) -> &str {
+    &text[..text.floor_char_boundary(READABLE_BYTES)]
 }
 
 /// `1.36` is newer than `1.9`.

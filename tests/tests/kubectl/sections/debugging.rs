@@ -151,7 +151,7 @@ pub(crate) const EXEC: Section = Section {
         Row::new("exec one -- date", Fails(&["pod one does not have a host assigned"])),
         Row::new("attach one", Fails(&["pod one does not have a host assigned"])),
         Row::new("logs one", Prints("")),
-        Row::new("exec foo/bar -- date", Fails(&["error:"])),
+        Row::new("exec nothing/bar -- date", Fails(&["error: the server doesn't have a resource type \"nothing\""])),
         Row::new("exec deployments/bar -- date", Fails(&["deployments.apps \"bar\" not found"])),
         Row::new("create configmap held", Succeeds),
         Row::new("exec configmap/held -- date", Fails(&["not implemented"])),
