@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -240,6 +241,22 @@ impl<T: Field + Clone + Default> Field for Box<T> {
     }
     fn view_mut(&mut self) -> ViewMut<'_> {
         T::view_mut(self)
+    }
+    fn shape() -> Shape {
+        T::shape()
+    }
+}
+
+/// What copies of an object share until one of them changes it.
+impl<T: Field + Clone + Default> Field for Arc<T> {
+    fn is_unset(&self) -> bool {
+        T::is_unset(self)
+    }
+    fn view(&self) -> View<'_> {
+        T::view(self)
+    }
+    fn view_mut(&mut self) -> ViewMut<'_> {
+        T::view_mut(Self::make_mut(self))
     }
     fn shape() -> Shape {
         T::shape()

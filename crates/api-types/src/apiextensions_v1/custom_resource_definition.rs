@@ -1,5 +1,7 @@
 //! CustomResourceDefinition and what it is made of.
 
+use std::sync::Arc;
+
 use api_machinery::api;
 use api_machinery::meta::ObjectMeta;
 use api_machinery::reflect::ByteString;
@@ -104,7 +106,7 @@ pub struct CustomResourceDefinitionVersion {
 pub struct CustomResourceValidation {
     /// OpenAPI v3 schema used for validation and pruning.
     #[field(1, name = "openAPIV3Schema")]
-    pub open_apiv3_schema: Option<JSONSchemaProps>,
+    pub open_apiv3_schema: Option<Arc<JSONSchemaProps>>,
 }
 
 /// Subresources of a custom resource.

@@ -1,7 +1,8 @@
-//! JSONSchemaProps and what it is made of. Maps of it hold boxes, as a map has room for more entries than it holds, and one is
-//! large.
+//! JSONSchemaProps and what it is made of. One is large, and the versions of a definition that are known at the same time
+//! differ in anything but their schemas: they share them, down to each property.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use api_machinery::api;
 use api_machinery::leaf::RawJson;
@@ -95,16 +96,16 @@ pub struct JSONSchemaProps {
     pub any_of: Vec<JSONSchemaProps>,
     /// Schema that must not match.
     #[field(28)]
-    pub not: Option<Box<JSONSchemaProps>>,
+    pub not: Option<Arc<JSONSchemaProps>>,
     /// Schemas of named properties.
     #[field(29)]
-    pub properties: BTreeMap<String, Box<JSONSchemaProps>>,
+    pub properties: BTreeMap<String, Arc<JSONSchemaProps>>,
     /// Schema of other properties, or whether they are allowed. Excludes properties.
     #[field(30)]
     pub additional_properties: Option<JSONSchemaPropsOrBool>,
     /// Schemas of properties whose names match patterns. Not allowed in custom resources.
     #[field(31)]
-    pub pattern_properties: BTreeMap<String, Box<JSONSchemaProps>>,
+    pub pattern_properties: BTreeMap<String, Arc<JSONSchemaProps>>,
     /// Requirements triggered by present properties. Not allowed in custom resources.
     #[field(32, go = "v1.JSONSchemaDependencies")]
     pub dependencies: BTreeMap<String, JSONSchemaPropsOrStringArray>,
@@ -113,7 +114,7 @@ pub struct JSONSchemaProps {
     pub additional_items: Option<JSONSchemaPropsOrBool>,
     /// Named schemas for reuse. Not allowed in custom resources.
     #[field(34, go = "v1.JSONSchemaDefinitions")]
-    pub definitions: BTreeMap<String, Box<JSONSchemaProps>>,
+    pub definitions: BTreeMap<String, Arc<JSONSchemaProps>>,
     /// Further documentation elsewhere.
     #[field(35)]
     pub external_docs: Option<ExternalDocumentation>,

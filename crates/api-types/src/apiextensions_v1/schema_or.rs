@@ -1,5 +1,7 @@
 //! The three unions of a JSON schema: a schema or a truth value, a list of schemas, or a list of names.
 
+use std::sync::Arc;
+
 use api_machinery::json::{DecodeError, Reader, Token, Writer};
 use api_machinery::leaf::{Leaf, LeafType, same};
 use api_machinery::leaf_field;
@@ -13,7 +15,7 @@ pub struct JSONSchemaPropsOrBool {
     /// Whether values are allowed; true when there is a schema.
     pub allows: bool,
     /// What values must look like.
-    pub schema: Option<Box<JSONSchemaProps>>,
+    pub schema: Option<Arc<JSONSchemaProps>>,
 }
 
 impl Default for JSONSchemaPropsOrBool {
@@ -26,7 +28,7 @@ impl Default for JSONSchemaPropsOrBool {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JSONSchemaPropsOrArray {
     /// The one schema.
-    pub schema: Option<Box<JSONSchemaProps>>,
+    pub schema: Option<Arc<JSONSchemaProps>>,
     /// The list of schemas.
     pub schemas: Vec<JSONSchemaProps>,
 }
@@ -35,7 +37,7 @@ pub struct JSONSchemaPropsOrArray {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JSONSchemaPropsOrStringArray {
     /// The schema.
-    pub schema: Option<Box<JSONSchemaProps>>,
+    pub schema: Option<Arc<JSONSchemaProps>>,
     /// The names.
     pub property: Vec<String>,
 }
@@ -65,10 +67,10 @@ leaf_field!(JSONSchemaPropsOrArray, &OR_ARRAY);
 leaf_field!(JSONSchemaPropsOrStringArray, &OR_STRINGS);
 
 /// The schema that comes next. Upstream decodes these unions by themselves, where nothing is strict.
-fn schema_of(input: &mut Reader<'_>) -> Result<Box<JSONSchemaProps>, DecodeError> {
-    let mut schema = Box::<JSONSchemaProps>::default();
-    input.leniently(|input| input.read_struct(schema.as_mut()))?;
-    Ok(schema)
+fn schema_of(input: &mut Reader<'_>) -> Result<Arc<JSONSchemaProps>, DecodeError> {
+    let mut schema = JSONSchemaProps::default();
+    input.leniently(|input| input.read_struct(&mut schema))?;
+    Ok(Arc::new(schema))
 }
 
 fn write_schema(number: u32, schema: Option<&JSONSchemaProps>, out: &mut Encoder) {
@@ -77,10 +79,10 @@ fn write_schema(number: u32, schema: Option<&JSONSchemaProps>, out: &mut Encoder
     }
 }
 
-fn read_schema(bytes: &[u8]) -> Result<Box<JSONSchemaProps>, WireError> {
-    let mut schema = Box::<JSONSchemaProps>::default();
-    api_machinery::protobuf::decode(bytes, schema.as_mut())?;
-    Ok(schema)
+fn read_schema(bytes: &[u8]) -> Result<Arc<JSONSchemaProps>, WireError> {
+    let mut schema = JSONSchemaProps::default();
+    api_machinery::protobuf::decode(bytes, &mut schema)?;
+    Ok(Arc::new(schema))
 }
 
 impl Leaf for JSONSchemaPropsOrBool {
@@ -165,7 +167,7 @@ impl Leaf for JSONSchemaPropsOrArray {
         while let Some((number, value)) = input.next()? {
             match number {
                 1 => self.schema = Some(read_schema(value.bytes()?)?),
-                2 => self.schemas.push(*read_schema(value.bytes()?)?),
+                2 => self.schemas.push(Arc::unwrap_or_clone(read_schema(value.bytes()?)?)),
                 _ => {}
             }
         }

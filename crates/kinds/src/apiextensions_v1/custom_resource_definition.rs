@@ -104,7 +104,7 @@ impl TypedRules for CustomResourceDefinitionRules {
 /// The schema of a version as JSON; an empty one where it has none.
 #[must_use]
 pub fn schema_of(version: &CustomResourceDefinitionVersion) -> Value {
-    let schema = version.schema.as_ref().and_then(|schema| schema.open_apiv3_schema.as_ref());
+    let schema = version.schema.as_ref().and_then(|schema| schema.open_apiv3_schema.as_deref());
     schema.map_or_else(|| serde_json::json!({"type": "object"}), |schema| Value::Object(struct_to_map(schema)))
 }
 

@@ -76,7 +76,7 @@ impl Former {
 /// Checks a schema; `at` is the path of what holds it. What keeps it from being structural is told first, or else what is
 /// wrong with its defaults. Rules in the expression language are for structural schemas only.
 pub(super) fn check(of: Option<&CustomResourceValidation>, look: &Look<'_>, at: &Path, errors: &mut ErrorList) {
-    let Some(declared) = of.and_then(|validation| validation.open_apiv3_schema.as_ref()) else { return };
+    let Some(declared) = of.and_then(|validation| validation.open_apiv3_schema.as_deref()) else { return };
     let schema = Value::Object(struct_to_map(declared));
     let at = at.child("openAPIV3Schema");
     if look.has_status {
