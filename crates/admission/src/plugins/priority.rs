@@ -6,6 +6,7 @@ use api_machinery::object::{Kind as _, Object};
 use api_machinery::status::ApiError;
 use api_types::core_v1::Pod;
 use api_types::scheduling_v1::PriorityClass;
+use api_types::scheduling_v1alpha2::{GROUP, PodGroup};
 use async_trait::async_trait;
 
 use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
@@ -27,7 +28,9 @@ struct Priority;
 impl Plugin for Priority {
     fn handles(&self, attributes: &Attributes) -> bool {
         let written = matches!(attributes.operation, Operation::Create | Operation::Update);
-        written && (attributes.is("", "pods") || attributes.is("scheduling.k8s.io", "priorityclasses"))
+        let is_class = attributes.is(GROUP, "priorityclasses");
+        let is_group = attributes.operation == Operation::Create && attributes.is(GROUP, "podgroups");
+        written && (attributes.is("", "pods") || is_class || is_group)
     }
 
     async fn mutate(
@@ -37,7 +40,11 @@ impl Plugin for Priority {
         object: Option<&mut dyn Object>,
         old: Option<&dyn Object>,
     ) -> Result<(), ApiError> {
-        let Some(pod) = object.and_then(|object| object.downcast_mut::<Pod>()) else { return Ok(()) };
+        let Some(object) = object else { return Ok(()) };
+        if let Some(group) = object.downcast_mut::<PodGroup>() {
+            return set_group_priority(cx, attributes, group);
+        }
+        let Some(pod) = object.downcast_mut::<Pod>() else { return Ok(()) };
         if attributes.operation == Operation::Create {
             return set_priority(cx, attributes, pod);
         }
@@ -72,15 +79,36 @@ impl Plugin for Priority {
     }
 }
 
+/// The class of a name, or the default one where there is no name.
+fn class_for(cx: &Context, attributes: &Attributes, name: &str) -> Result<Option<Arc<PriorityClass>>, ApiError> {
+    let mut classes = cx.lookup.list::<PriorityClass>("").into_iter();
+    if name.is_empty() {
+        return Ok(classes.filter(|class| class.global_default).min_by_key(|class| class.value));
+    }
+    let named = classes.find(|class| class.metadata.name == name);
+    let missing = || attributes.forbidden(format_args!("no PriorityClass with name {name} was found"));
+    named.map(Some).ok_or_else(missing)
+}
+
+/// Where groups have no priority (gate `WorkloadAwarePreemption`), what is set here goes before it is stored.
+fn set_group_priority(cx: &Context, attributes: &Attributes, group: &mut PodGroup) -> Result<(), ApiError> {
+    let class = class_for(cx, attributes, &group.spec.priority_class_name)?;
+    let value = class.as_ref().map_or(0, |class| class.value);
+    if let Some(given) = group.spec.priority.filter(|given| *given != value) {
+        return Err(attributes.forbidden(format_args!(
+            "priority set in the pod group ({given}) must match the priority computed ({value}) based on the priority \
+             class set in the spec"
+        )));
+    }
+    if let Some(class) = class {
+        group.spec.priority_class_name.clone_from(&class.metadata.name);
+    }
+    group.spec.priority = Some(value);
+    Ok(())
+}
+
 fn set_priority(cx: &Context, attributes: &Attributes, pod: &mut Pod) -> Result<(), ApiError> {
-    let classes = cx.lookup.list::<PriorityClass>("");
-    let name = pod.spec.priority_class_name.clone();
-    let class: Option<Arc<PriorityClass>> = if name.is_empty() {
-        classes.into_iter().filter(|class| class.global_default).min_by_key(|class| class.value)
-    } else {
-        let named = classes.into_iter().find(|class| class.metadata.name == name);
-        Some(named.ok_or_else(|| attributes.forbidden(format_args!("no PriorityClass with name {name} was found")))?)
-    };
+    let class = class_for(cx, attributes, &pod.spec.priority_class_name)?;
     let (value, policy) = match &class {
         Some(class) => {
             pod.spec.priority_class_name.clone_from(&class.metadata.name);
@@ -118,6 +146,30 @@ mod tests {
         class.metadata.name = name.into();
         class.preemption_policy = Some(DEFAULT_POLICY.into());
         class
+    }
+
+    #[tokio::test]
+    async fn groups_get_their_class_value() {
+        let fixture = Fixture::default().with(vec![class("high", 1000, false), class("usual", 10, true)]);
+        for (name, given, expected) in [
+            ("high", None, Ok(("high", 1000))),
+            ("high", Some(1000), Ok(("high", 1000))),
+            ("", None, Ok(("usual", 10))),
+            ("high", Some(7), Err("priority set in the pod group (7) must match the priority computed (1000)")),
+            ("nope", None, Err("no PriorityClass with name nope was found")),
+        ] {
+            let mut group = PodGroup::default();
+            group.spec.priority_class_name = name.into();
+            group.spec.priority = given;
+            let outcome = fixture.mutate(&ENTRY, &create(GROUP, "podgroups"), &mut group).await;
+            match (outcome, expected) {
+                (Ok(()), Ok((class, value))) => {
+                    assert_eq!((group.spec.priority_class_name.as_str(), group.spec.priority), (class, Some(value)));
+                }
+                (Err(error), Err(part)) => assert!(error.message.contains(part), "{}", error.message),
+                (outcome, _) => panic!("{name}: {outcome:?}"),
+            }
+        }
     }
 
     #[tokio::test]
