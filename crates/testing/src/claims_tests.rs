@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use api_types::core_v1::Pod;
 use api_types::resource_v1::ResourceClaim;
-use base::{Rng, TaskGroup, TokioClock};
+use base::{TaskGroup, TokioClock};
 use client::{Client, Request};
 use http::Method;
-use kubelet_node::dra::{DraDrivers, DriverDeps, DynamicResources, DynamicResourcesDeps};
+use kubelet_node::dra::DynamicResources;
+use kubelet_node::dra::fake::{claims_of, drivers_of};
 use kubelet_pods::engine::test_node::{TestNode, engine_with, settings};
 use kubelet_pods::metrics::KubeletMetrics;
 use node_api::cri::Images as _;
@@ -52,25 +53,9 @@ async fn publish(admin: &Client) {
 
 /// A kubelet's claims, with the driver.
 fn claims(root: &Path, client: &Client, socket: &Path, tasks: &TaskGroup) -> Arc<DynamicResources> {
-    let drivers = DraDrivers::new(DriverDeps {
-        client: client.clone(),
-        node_name: NODE.to_owned(),
-        observer: None,
-        healths: None,
-        rng: Rng::seeded(1),
-        tasks: tasks.clone(),
-    });
+    let drivers = drivers_of(client.clone(), NODE, tasks);
     drivers.add(DRIVER, &socket.display().to_string(), DraVersion::V1).unwrap();
-    let deps = DynamicResourcesDeps {
-        client: client.clone(),
-        drivers,
-        healths: None,
-        observer: KubeletMetrics::unseen(),
-        clock: TokioClock::shared(),
-        extended: true,
-        health_messages: true,
-    };
-    DynamicResources::new(root, deps).unwrap()
+    claims_of(root, client.clone(), drivers, KubeletMetrics::unseen()).unwrap()
 }
 
 /// Waits in the cluster's time.

@@ -1,6 +1,5 @@
 //! Drivers that come and go at real sockets.
 
-use base::Rng;
 use client::fake::FakeServer;
 use node_api::dra::fake::FakeDriver;
 
@@ -15,14 +14,7 @@ struct Bench {
 impl Bench {
     fn new(tasks: &TaskGroup) -> Self {
         let (dir, server) = (tempfile::tempdir().unwrap(), FakeServer::new());
-        let drivers = DraDrivers::new(DriverDeps {
-            client: server.client(),
-            node_name: "node1".into(),
-            observer: None,
-            healths: None,
-            rng: Rng::seeded(1),
-            tasks: tasks.clone(),
-        });
+        let drivers = super::super::fake::drivers_of(server.client(), "node1", tasks);
         Self { dir, server, drivers }
     }
 

@@ -8,6 +8,8 @@
 mod checkpoint;
 mod claim_infos;
 mod drivers;
+#[cfg(any(test, feature = "fake"))]
+pub mod fake;
 mod handler;
 mod health;
 mod manager;

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Rng, TaskGroup, TokioClock};
+use base::TaskGroup;
 use client::fake::FakeServer;
-use kubelet_node::dra::{DraDrivers, DriverDeps, DynamicResources, DynamicResourcesDeps};
+use kubelet_node::dra::DynamicResources;
+use kubelet_node::dra::fake::{claims_of, drivers_of};
 use node_api::dra::DraVersion;
 use node_api::dra::fake::{FakeDriver, POOL};
 use serde_json::json;
@@ -19,25 +20,9 @@ const DRIVER: &str = "gpu.example.com";
 
 /// What a kubelet has of claims, with one driver at a socket.
 fn claims(root: &Path, server: &FakeServer, socket: &Path, tasks: &TaskGroup) -> Arc<DynamicResources> {
-    let drivers = DraDrivers::new(DriverDeps {
-        client: server.client(),
-        node_name: "node1".into(),
-        observer: None,
-        healths: None,
-        rng: Rng::seeded(1),
-        tasks: tasks.clone(),
-    });
+    let drivers = drivers_of(server.client(), "node1", tasks);
     drivers.add(DRIVER, &socket.display().to_string(), DraVersion::V1).unwrap();
-    let deps = DynamicResourcesDeps {
-        client: server.client(),
-        drivers,
-        healths: None,
-        observer: KubeletMetrics::unseen(),
-        clock: TokioClock::shared(),
-        extended: true,
-        health_messages: true,
-    };
-    DynamicResources::new(root, deps).unwrap()
+    claims_of(root, server.client(), drivers, KubeletMetrics::unseen()).unwrap()
 }
 
 /// An engine whose API has a pod with a claim that was made from a template, allocated, and reserved for it.
