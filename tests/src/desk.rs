@@ -85,3 +85,31 @@ impl Desk {
         self.problems.into_inner().len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use sys::exec::LinuxExec;
+
+    use super::*;
+
+    #[test]
+    fn names_stand_for_what_is_known() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let kubectl = Kubectl {
+            program: PathBuf::new(),
+            kubeconfig: PathBuf::new(),
+            cache: PathBuf::new(),
+            namespace: "here".to_owned(),
+            flags: Vec::new(),
+            exec: Arc::new(LinuxExec),
+        };
+        let desk = Desk::new(kubectl, "1.36", directory.path().join("files")).knowing("N", "short");
+        desk.keep("POD", "what was printed\n");
+        assert_eq!(desk.filled("$NS $N-$POD $OTHER"), "here short-what was printed $OTHER");
+        assert_eq!(std::fs::read_to_string(desk.files.join("POD")).expect("a file"), "what was printed\n");
+        desk.write("deep/file", "of $NS");
+        assert_eq!(std::fs::read_to_string(desk.files.join("deep/file")).expect("a file"), "of here");
+    }
+}

@@ -142,3 +142,14 @@ fn start_of(text: &str) -> &str {
 fn numbers(version: &str) -> Vec<u32> {
     version.split('.').filter_map(|part| part.parse().ok()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_compare_by_number() {
+        assert!(numbers("1.9") < numbers("1.36") && numbers("1.36") < numbers("2.0"));
+        assert!(numbers("") < numbers("1.0"), "what names no version is for any");
+    }
+}
