@@ -9,7 +9,7 @@ use client::{ContentType, RateLimit};
 use component_base::flags::{Errors, FEATURE_GATES, Flag, FlagSet, GLOBAL, LOGS, METRICS, Options, VERSIONS};
 use component_base::serving::{BoxError, secure_serving_flags};
 use component_base::{Component, Known, Lifecycle, no_config_file};
-use controller::process::{DELEGATION, Leading, ProcessOptions, leader_election_flags, run_process};
+use controller::process::{Leading, ProcessOptions, TOLERANT_DELEGATION, leader_election_flags, run_process};
 use controller::{ControllerSet, Descriptor, Environment, Selection, Stopped};
 use node_api::csi::CsiController;
 
@@ -85,7 +85,7 @@ pub const COMPONENT: Component = Component {
         LOGS,
         METRICS,
         CLIENT,
-        DELEGATION,
+        TOLERANT_DELEGATION,
         FlagSet { title: "secure serving", flags: &SERVING },
         FlagSet { title: "leader election", flags: &LEADER },
         VERSIONS,

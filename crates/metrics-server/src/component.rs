@@ -39,13 +39,12 @@ pub const COMPONENT: Component = Component {
 /// When a flag is wrong, or it cannot serve.
 pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError> {
     let mut errors = Errors::new();
-    let mut config = Config::from_options(&options, &mut errors)?;
+    let config = Config::from_options(&options, &mut errors)?;
     errors.into_result()?;
-    config.serving.asks_for_certificates = true;
     let metrics = Metrics::of_process(config.metrics.clone());
     metrics.show_versions(lifecycle.versions());
     let stop = lifecycle.events().shutdown_initiated.token();
-    let (server, health) = start(&config, &lifecycle, metrics)?;
+    let (server, health) = start(&config, &lifecycle, metrics).await?;
     component_base::notify::ready();
     stop.cancelled().await;
     health.begin_shutdown();
@@ -54,7 +53,7 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
 }
 
 /// Wires the parts together and begins to serve.
-fn start(
+async fn start(
     config: &Config,
     lifecycle: &Lifecycle,
     metrics: Arc<Metrics>,
@@ -63,8 +62,9 @@ fn start(
     let client = Client::new(config.api.clone(), cx.clone().with_metrics(RequestMetrics::new(&metrics)))?;
     let (access, client_cas) = Access::new(&config.access, NAME, &cx, lifecycle.rng(), Some(&client))?;
     let access = Arc::new(access);
+    let mut serving = config.serving.clone();
+    serving.asks_for_certificates = access.follow_cluster().await?;
     let watched = Watched::start(&client, &config.node_selector);
-    access.follow_cluster(&watched.informers);
     let usages = Arc::new(Usages::default());
     let rounds = Arc::new(Rounds::default());
     let monitor = Arc::new(Monitor::new(&metrics));
@@ -88,8 +88,8 @@ fn start(
     };
     let (clock, rng) = (Arc::clone(lifecycle.clock()), Arc::clone(lifecycle.rng()));
     let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
-    let certs = config.serving.certificates(&names, &move |names: &[String]| self_signed(names, &clock, &rng))?;
-    let server = config.serving.serve(lifecycle.tasks(), certs, &client_cas, Arc::new(endpoint))?;
+    let certs = serving.certificates(&names, &move |names: &[String]| self_signed(names, &clock, &rng))?;
+    let server = serving.serve(lifecycle.tasks(), certs, &client_cas, Arc::new(endpoint))?;
     let resolution = config.resolution;
     lifecycle.tasks().spawn_cancellable("rounds", async move {
         rounds.run(&kubelets, &watched.nodes, &usages, resolution).await;
@@ -99,7 +99,6 @@ fn start(
 
 /// What is known of the cluster.
 struct Watched {
-    informers: Informers,
     nodes: Informer<Node>,
     /// Names and labels are all that is needed of pods.
     pods: Informer<PartialObjectMetadata>,
@@ -113,7 +112,7 @@ impl Watched {
         let nodes = informers.scoped::<Node>(&selected);
         let pods = informers.metadata(&ResourceInfo::of::<Pod>());
         informers.start();
-        Self { informers, nodes, pods }
+        Self { nodes, pods }
     }
 }
 

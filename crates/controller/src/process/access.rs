@@ -1,6 +1,6 @@
 //! Who may use a manager's own endpoint: the API server is asked, and its answers are remembered for a while.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,9 @@ use api_types::authentication_v1::UserInfo;
 use api_types::authorization_v1::{
     NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
-use api_types::core_v1::ConfigMap;
 use arc_swap::ArcSwap;
 use base::{Rng, SharedClock};
-use client::{Change, Client, ClientConfig, ClientCx, ConfigError, Informers, Scope};
+use client::{Client, ClientConfig, ClientCx, ClientError, ConfigError};
 use component_base::flags::{Errors, Options};
 use component_base::serving::{Response, text};
 use component_base::tls::CaFile;
@@ -24,10 +23,10 @@ use pki::{CaBundle, CaPool, KeyedDigest};
 use tokio::time::Instant;
 
 use super::identify::{FrontProxy, Identify, Refused, Trusted, bearer};
-use super::published;
+use super::published::{self, Lookup};
 
 /// The group that may do anything.
-const MASTERS: &str = "system:masters";
+pub(super) const MASTERS: &str = "system:masters";
 /// Answers that are remembered at once; the endpoint has few clients. Beyond it all are forgotten.
 const REMEMBERED: usize = 1024;
 
@@ -44,6 +43,7 @@ pub struct AccessOptions {
     token_ttl: Duration,
     allowed_ttl: Duration,
     denied_ttl: Duration,
+    lookup: Lookup,
 }
 
 impl AccessOptions {
@@ -71,6 +71,10 @@ impl AccessOptions {
             token_ttl: options.duration("authentication-token-webhook-cache-ttl"),
             allowed_ttl: options.duration("authorization-webhook-cache-authorized-ttl"),
             denied_ttl: options.duration("authorization-webhook-cache-unauthorized-ttl"),
+            lookup: Lookup::of(
+                options.bool("authentication-skip-lookup"),
+                options.bool("authentication-tolerate-lookup-failure"),
+            ),
         }
     }
 }
@@ -87,6 +91,9 @@ pub enum AccessError {
     /// A CA file cannot be used.
     #[error(transparent)]
     Bundle(#[from] pki::BundleError),
+    /// What the cluster's API servers say of certificates could not be read.
+    #[error("unable to load configmap based request-header-client-ca-file: {0}")]
+    Lookup(#[source] ClientError),
 }
 
 type Key = [u8; 32];
@@ -94,6 +101,7 @@ type Key = [u8; 32];
 /// Decides about requests.
 pub struct Access {
     identify: Identify,
+    lookup: Lookup,
     reviews: Option<Client>,
     always_allow: Vec<String>,
     ttl: Ttl,
@@ -111,7 +119,7 @@ struct Ttl {
 
 impl Access {
     /// Access as the flags say, and the bundles that the server asks client certificates for. `usual` is asked for reviews
-    /// where the flags name no kubeconfig for them.
+    /// where the flags name no kubeconfig for them; without it the API server of the process's own pod, if it is in one.
     ///
     /// # Errors
     /// When a file cannot be used.
@@ -133,8 +141,7 @@ impl Access {
             groups,
             extra_prefixes,
         });
-        let reviewer =
-            |kubeconfig: &str| Ok::<_, ConfigError>(reviewer(kubeconfig, component, cx)?.or_else(|| usual.cloned()));
+        let reviewer = |kubeconfig: &str| reviewer(kubeconfig, component, cx, usual);
         let identify = Identify {
             clock: Arc::clone(&cx.clock),
             trusted: ArcSwap::from_pointee(Trusted { client_ca, front_proxy }),
@@ -142,6 +149,7 @@ impl Access {
         };
         let access = Self {
             identify,
+            lookup: options.lookup,
             reviews: reviewer(&options.authorization_kubeconfig)?,
             always_allow: options.always_allow.clone(),
             ttl: Ttl { token: options.token_ttl, allowed: options.allowed_ttl, denied: options.denied_ttl },
@@ -186,22 +194,44 @@ impl Access {
     }
 
     /// Believes the certificates that the cluster's API servers say are to be believed, from now on and with every change,
-    /// as far as no flag says so.
-    pub fn follow_cluster(self: &Arc<Self>, informers: &Informers) {
+    /// as far as no flag says so. Gives whether it does, so that clients have to be asked for whatever they have.
+    ///
+    /// # Errors
+    /// When what they say of front proxies cannot be read, and that is not tolerated.
+    pub async fn follow_cluster(self: &Arc<Self>) -> Result<bool, AccessError> {
         let flags = self.identify.trusted.load_full();
+        if self.lookup == Lookup::Skipped || (flags.client_ca.is_some() && flags.front_proxy.is_some()) {
+            return Ok(false);
+        }
+        let Some(client) = &self.identify.reviews else {
+            published::warn_of_nobody(&flags);
+            return Ok(false);
+        };
+        match published::read(client).await {
+            Ok(data) => self.believe(&flags, &data),
+            Err(error) if self.lookup == Lookup::Strict && flags.front_proxy.is_none() => {
+                return Err(AccessError::Lookup(error));
+            }
+            Err(error) => tracing::warn!(%error, "Error looking up in-cluster authentication configuration"),
+        }
         let access = Arc::downgrade(self);
-        let published = informers.scoped::<ConfigMap>(&Scope::object(published::NAMESPACE, published::NAME));
-        published.subscribe(move |change: &Change<ConfigMap>| {
-            let Some(access) = access.upgrade() else { return };
-            match published::trusted(&change.object().data) {
-                Ok(said) => access.identify.trusted.store(Arc::new(Trusted {
-                    client_ca: flags.client_ca.clone().or(said.client_ca),
-                    front_proxy: flags.front_proxy.clone().or(said.front_proxy),
-                })),
-                Err(error) => tracing::error!(%error, "What API servers say of certificates cannot be used"),
+        published::follow(client, move |data| {
+            if let Some(access) = access.upgrade() {
+                access.believe(&flags, data);
             }
         });
-        published.start();
+        Ok(true)
+    }
+
+    /// Flags come first; what cannot be read changes nothing.
+    fn believe(&self, flags: &Trusted, data: &BTreeMap<String, String>) {
+        match published::trusted(data) {
+            Ok(said) => self.identify.trusted.store(Arc::new(Trusted {
+                client_ca: flags.client_ca.clone().or(said.client_ca),
+                front_proxy: flags.front_proxy.clone().or(said.front_proxy),
+            })),
+            Err(error) => tracing::error!(%error, "What API servers say of certificates cannot be used"),
+        }
     }
 
     async fn user(&self, request: &Parts) -> Result<UserInfo, Refused> {
@@ -272,13 +302,28 @@ fn remember<V>(memory: &Mutex<HashMap<Key, (V, Instant)>>, key: Key, value: V, u
     memory.insert(key, (value, until));
 }
 
-/// The client that asks for reviews; without a kubeconfig none.
-fn reviewer(kubeconfig: &str, component: &str, cx: &ClientCx) -> Result<Option<Client>, ConfigError> {
-    if kubeconfig.is_empty() {
-        return Ok(None);
-    }
+/// The client that asks for reviews; without a kubeconfig the usual one, or one as the process's pod has it, if there is any.
+fn reviewer(
+    kubeconfig: &str,
+    component: &str,
+    cx: &ClientCx,
+    usual: Option<&Client>,
+) -> Result<Option<Client>, ConfigError> {
+    let config = match usual {
+        _ if !kubeconfig.is_empty() => ClientConfig::load(kubeconfig, "")?,
+        Some(usual) => return Ok(Some(usual.clone())),
+        None => match ClientConfig::in_cluster() {
+            Ok(config) => config,
+            Err(error) => {
+                if !matches!(error, ConfigError::NotInCluster) {
+                    tracing::warn!(%error, "Failed to read the in-cluster configuration for reviews");
+                }
+                return Ok(None);
+            }
+        },
+    };
     // Reviews are bounded by the endpoint's own clients; upstream gives them a limit above any real load.
-    let config = ClientConfig::load(kubeconfig, "")?.with_component(component).with_rate(200.0, 400);
+    let config = config.with_component(component).with_rate(200.0, 400);
     Client::new(config.with_timeout(Duration::from_secs(10)), cx.clone()).map(Some)
 }
 
@@ -302,19 +347,5 @@ fn follow(path: &str, files: &mut Vec<Arc<CaFile>>) -> Result<Option<Arc<CaPool>
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn always_allowed_paths() {
-        for (allowed, path, expected) in [
-            ("/healthz", "/healthz", true),
-            ("/healthz", "/healthz/ping", false),
-            ("/healthz/*", "/healthz/ping", true),
-            ("/healthz", "/metrics", false),
-            ("*", "/metrics", true),
-        ] {
-            assert_eq!(covers(allowed, path), expected, "{allowed} {path}");
-        }
-    }
-}
+#[path = "access_tests.rs"]
+mod tests;

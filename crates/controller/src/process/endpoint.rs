@@ -18,7 +18,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Answers requests.
 pub(super) struct Endpoint {
-    pub(super) access: Access,
+    pub(super) access: Arc<Access>,
     pub(super) health: Arc<Health>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) slis: Arc<Metrics>,

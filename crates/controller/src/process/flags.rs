@@ -17,34 +17,47 @@ pub const CLIENT: FlagSet = FlagSet {
 };
 
 /// Who may use the component's own endpoint.
-pub const DELEGATION: FlagSet = FlagSet {
-    title: "delegated authentication and authorization",
-    flags: &[
-        Flag::string("authentication-kubeconfig", "")
-            .help("kubeconfig for TokenReviews. Without it tokens are not accepted."),
+pub const DELEGATION: FlagSet = FlagSet { title: DELEGATION_TITLE, flags: &delegation_flags("false") };
+/// The same, of components that start without what API servers say of certificates.
+pub const TOLERANT_DELEGATION: FlagSet = FlagSet { title: DELEGATION_TITLE, flags: &delegation_flags("true") };
+const DELEGATION_TITLE: &str = "delegated authentication and authorization";
+
+/// The flags of [`DELEGATION`], and whether a failed look-up is tolerated by default.
+const fn delegation_flags(tolerates: &'static str) -> [Flag; 15] {
+    [
+        Flag::string("authentication-kubeconfig", "").help(
+            "kubeconfig for TokenReviews and for looking up whose certificates are accepted. Without it the pod's own account \
+             is used; out of a cluster tokens are not accepted, and nothing is looked up.",
+        ),
         Flag::bool("authentication-skip-lookup", "false").help(
-            "If true, the authentication configuration is not looked up in the cluster. It never is: it comes from \
-             --client-ca-file and the --requestheader flags.",
+            "If true, whose certificates are accepted is not looked up in the cluster: only --client-ca-file and the \
+             --requestheader flags say so.",
         ),
         Flag::duration("authentication-token-webhook-cache-ttl", "10s").help("How long token reviews are remembered."),
-        Flag::bool("authentication-tolerate-lookup-failure", "false")
-            .help("If true, a failed look-up of the authentication configuration is no error. There is no look-up."),
+        Flag::bool("authentication-tolerate-lookup-failure", tolerates).help(
+            "If true, the component starts though whose certificates are accepted could not be looked up; until it can be, \
+             such requests are anonymous.",
+        ),
         Flag::string_slice("authorization-always-allow-paths", "/healthz,/readyz,/livez")
             .help("Paths that need no authorization. A trailing * stands for everything below."),
-        Flag::string("authorization-kubeconfig", "")
-            .help("kubeconfig for SubjectAccessReviews. Without it only system:masters and the paths above pass."),
+        Flag::string("authorization-kubeconfig", "").help(
+            "kubeconfig for SubjectAccessReviews. Without it the pod's own account is used; out of a cluster only \
+             system:masters and the paths above pass.",
+        ),
         Flag::duration("authorization-webhook-cache-authorized-ttl", "10s").help("How long to remember an allowance."),
         Flag::duration("authorization-webhook-cache-unauthorized-ttl", "10s").help("How long to remember a refusal."),
-        Flag::string("client-ca-file", "").help("CA bundle of client certificates."),
+        Flag::string("client-ca-file", "")
+            .help("CA bundle of client certificates; without it, what API servers of the cluster accept."),
         Flag::string_slice("requestheader-allowed-names", "").help("Common names of front proxies; empty for any."),
-        Flag::string("requestheader-client-ca-file", "").help("CA bundle of front proxies."),
+        Flag::string("requestheader-client-ca-file", "")
+            .help("CA bundle of front proxies; without it, what API servers of the cluster say of theirs."),
         Flag::string_slice("requestheader-extra-headers-prefix", "x-remote-extra-")
             .help("Prefixes of headers with further facts about the user."),
         Flag::string_slice("requestheader-group-headers", "x-remote-group").help("Headers with the user's groups."),
         Flag::string_slice("requestheader-uid-headers", "").help("Headers with the user's uid."),
         Flag::string_slice("requestheader-username-headers", "x-remote-user").help("Headers with the user's name."),
-    ],
-};
+    ]
+}
 
 /// Which controllers run, and how.
 pub const GENERIC: FlagSet = FlagSet {

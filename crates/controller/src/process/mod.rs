@@ -5,6 +5,10 @@ mod endpoint;
 mod flags;
 mod identify;
 mod published;
+#[cfg(test)]
+mod served_tests;
+#[cfg(test)]
+mod testing;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -27,7 +31,7 @@ use component_base::{Feature, Lifecycle, Versions};
 use pki::{AltNames, CertificateAuthority, CertificateSpec, KeyAlgorithm, PrivateKey};
 
 pub use access::{Access, AccessError, AccessOptions, Refusal};
-pub use flags::{CLIENT, DELEGATION, GENERIC, leader_election_flags};
+pub use flags::{CLIENT, DELEGATION, GENERIC, TOLERANT_DELEGATION, leader_election_flags};
 
 /// How long a self-signed serving certificate is good for, as upstream.
 const SELF_SIGNED_VALIDITY: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -247,7 +251,7 @@ where
     let checks = election_check(elector.as_ref()).into_iter().chain(checks).collect();
     let ready =
         options.probes.iter().flat_map(|probes| election_check(elector.as_ref()).into_iter().chain(probes.0.clone()));
-    serve(&options, lifecycle, &cx, &metrics, (checks, ready.collect()), config)?;
+    serve(&options, lifecycle, &cx, &metrics, (checks, ready.collect()), config).await?;
     let leading = Leading { client, metrics, stop: lifecycle.events().shutdown_initiated.token() };
     match elector {
         None => lead_when_healthy(leading, lead).await,
@@ -320,7 +324,7 @@ fn election_check(elector: Option<&LeaderElector>) -> Option<Check> {
     Some(Check::instant("leaderElection", move || elector.check()))
 }
 
-fn serve(
+async fn serve(
     options: &ProcessOptions,
     lifecycle: &Lifecycle,
     cx: &ClientCx,
@@ -340,6 +344,9 @@ fn serve(
         health.add(HealthEndpoint::READY, &check)?;
     }
     let (access, client_cas) = Access::new(&options.access, options.name, cx, lifecycle.rng(), None)?;
+    let access = Arc::new(access);
+    let mut serving = options.serving.clone();
+    serving.asks_for_certificates = access.follow_cluster().await?;
     let endpoint = endpoint::Endpoint {
         access,
         health,
@@ -354,8 +361,8 @@ fn serve(
     let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
     let (clock, rng) = (Arc::clone(lifecycle.clock()), Arc::clone(lifecycle.rng()));
     let generate = move |names: &[String]| self_signed(names, &clock, &rng);
-    let certs = options.serving.certificates(&names, &generate)?;
-    options.serving.serve(lifecycle.tasks(), certs, &client_cas, Arc::new(endpoint))?;
+    let certs = serving.certificates(&names, &generate)?;
+    serving.serve(lifecycle.tasks(), certs, &client_cas, Arc::new(endpoint))?;
     component_base::notify::ready();
     Ok(())
 }

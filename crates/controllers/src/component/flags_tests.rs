@@ -11,9 +11,8 @@ use super::options::Config;
 const OF_ALL_COMPONENTS: &[FlagSet] = &[GLOBAL, LOGS];
 /// Obeyed by the set of gates, before the configuration is made.
 const GATES: [&str; 3] = ["emulated-version", "feature-gates", "min-compatibility-version"];
-/// Two are about looking something up that is never looked up here; and addresses are shared whatever is said, as upstream.
-const OF_NO_EFFECT: &[&str] =
-    &["authentication-skip-lookup", "authentication-tolerate-lookup-failure", "permit-address-sharing"];
+/// Addresses are shared whatever is said, as upstream.
+const OF_NO_EFFECT: &[&str] = &["permit-address-sharing"];
 
 const KUBECONFIG: &str = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts:\n- name: c\n  context: {cluster: c, \
                           user: u}\nclusters:\n- name: c\n  cluster: {server: 'https://server:6443'}\nusers:\n- name: u\n";

@@ -2,13 +2,13 @@
 
 use component_base::flags::{FEATURE_GATES, Flag, FlagSet, GLOBAL, LOGS, METRICS, VERSIONS};
 use component_base::serving::secure_serving_flags;
-use controller::process::{DELEGATION, leader_election_flags};
+use controller::process::{TOLERANT_DELEGATION, leader_election_flags};
 
 /// Every flag.
 pub(super) const FLAGS: &[FlagSet] = &[
     MISC,
     FlagSet { title: "secure serving", flags: SERVING },
-    DELEGATION,
+    TOLERANT_DELEGATION,
     FlagSet { title: "leader election", flags: LEADER_ELECTION },
     DEPRECATED,
     FlagSet { title: "feature gates", flags: &[FEATURE_GATES] },

@@ -17,14 +17,9 @@ use crate::plugins::build_cx;
 const OF_ALL_COMPONENTS: &[FlagSet] = &[GLOBAL, LOGS];
 /// Obeyed by the set of gates, and by writing the configuration instead of starting.
 const OTHERWISE: &[&str] = &["emulated-version", "feature-gates", "min-compatibility-version", "write-config-to"];
-/// What has no effect: there is no such look-up, lock contention is profiled with Go's tools only, and addresses are shared
-/// whatever is said, as upstream.
-const WITHOUT_EFFECT: &[&str] = &[
-    "authentication-skip-lookup",
-    "authentication-tolerate-lookup-failure",
-    "contention-profiling",
-    "permit-address-sharing",
-];
+/// What has no effect: lock contention is profiled with Go's tools only, and addresses are shared whatever is said, as
+/// upstream.
+const WITHOUT_EFFECT: &[&str] = &["contention-profiling", "permit-address-sharing"];
 const CONTENTION: &str = "enableContentionProfiling";
 
 fn kubeconfig(server: &str) -> String {

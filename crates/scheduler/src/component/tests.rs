@@ -94,9 +94,6 @@ async fn a_binding_that_fails_is_tried_again() {
     client.tasks().shutdown(Duration::from_secs(5)).await;
 }
 
-/// The shared table of delegation flags has kube-controller-manager's default here.
-const OTHER_DEFAULTS: &[&str] = &["authentication-tolerate-lookup-failure"];
-
 #[test]
 fn flags_are_upstreams() {
     assert_eq!(check_table(flags::FLAGS), Vec::<String>::new());
@@ -105,9 +102,6 @@ fn flags_are_upstreams() {
     for facts in document["flags"].as_array().unwrap() {
         let name = facts["flag"].as_str().unwrap();
         let flag = own.iter().find(|flag| flag.name == name).unwrap_or_else(|| panic!("--{name} is missing"));
-        if OTHER_DEFAULTS.contains(&name) {
-            continue;
-        }
         let expected = match &facts["default"] {
             Value::String(text) if text == "[]" => String::new(),
             Value::String(text) => text.clone(),

@@ -1,0 +1,132 @@
+//! Whose certificates are believed, by flags and by what the API servers of a cluster say.
+
+use base::{TaskGroup, TokioClock};
+use client::fake::FakeServer;
+
+use super::*;
+use crate::process::testing::{Authority, MAPS, publish};
+
+#[test]
+fn always_allowed_paths() {
+    for (allowed, path, expected) in [
+        ("/healthz", "/healthz", true),
+        ("/healthz", "/healthz/ping", false),
+        ("/healthz/*", "/healthz/ping", true),
+        ("/healthz", "/metrics", false),
+        ("*", "/metrics", true),
+    ] {
+        assert_eq!(covers(allowed, path), expected, "{allowed} {path}");
+    }
+}
+
+fn options(lookup: Lookup) -> AccessOptions {
+    AccessOptions {
+        authentication_kubeconfig: String::new(),
+        authorization_kubeconfig: String::new(),
+        client_ca: String::new(),
+        proxy_ca: String::new(),
+        proxy_names: Vec::new(),
+        proxy_headers: Default::default(),
+        always_allow: Vec::new(),
+        token_ttl: Duration::ZERO,
+        allowed_ttl: Duration::ZERO,
+        denied_ttl: Duration::ZERO,
+        lookup,
+    }
+}
+
+fn authority(name: &str) -> Authority {
+    Authority::new(name, &TokioClock::shared())
+}
+
+/// Access of a process that asks this server.
+fn access(server: &FakeServer, options: &AccessOptions) -> Arc<Access> {
+    let cx = ClientCx::new(TokioClock::shared(), Rng::seeded(1), TaskGroup::new("test"));
+    let made = Access::new(options, "test", &cx, &Rng::seeded(3), Some(&server.client()));
+    Arc::new(made.expect("the flags are good").0)
+}
+
+async fn passes(access: &Access, request: http::Request<()>) -> bool {
+    access.decide(&request.into_parts().0, None).await.is_ok()
+}
+
+/// Until whoever follows has heard of everything.
+async fn settled() {
+    tokio::time::sleep(Duration::from_secs(60)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn certificates_are_believed_as_api_servers_say() {
+    let (server, [first, second, proxies]) = (FakeServer::new(), ["first", "second", "proxies"].map(authority));
+    let proxy = proxies.pem();
+    let of_proxies = [
+        ("requestheader-client-ca-file", proxy.as_str()),
+        ("requestheader-allowed-names", r#"["front-proxy"]"#),
+        ("requestheader-username-headers", r#"["X-Remote-User"]"#),
+        ("requestheader-group-headers", r#"["X-Remote-Group"]"#),
+    ];
+    let said = |client_ca: &str| {
+        let all: Vec<_> = of_proxies.into_iter().chain([("client-ca-file", client_ca)]).collect();
+        publish(&server, &all);
+    };
+    said(&first.pem());
+    let access = access(&server, &options(Lookup::Strict));
+    assert!(!passes(&access, first.request("root", MASTERS)).await, "nobody has looked yet");
+    assert!(access.follow_cluster().await.expect("it can be read"));
+    for (what, request, expected) in [
+        ("an administrator", first.request("root", MASTERS), true),
+        ("somebody", first.request("alice", "users"), false),
+        ("an administrator of others", second.request("root", MASTERS), false),
+        ("a front proxy", proxies.proxied("front-proxy"), true),
+        ("a front proxy of another name", proxies.proxied("other"), false),
+        ("a client that says it is one", first.proxied("front-proxy"), false),
+    ] {
+        assert_eq!(passes(&access, request).await, expected, "{what}");
+    }
+    said(&second.pem());
+    settled().await;
+    assert!(passes(&access, second.request("root", MASTERS)).await, "it is followed");
+    assert!(!passes(&access, first.request("root", MASTERS)).await);
+    said("garbage");
+    settled().await;
+    assert!(passes(&access, second.request("root", MASTERS)).await, "what cannot be read changes nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn flags_come_first() {
+    let (server, [flagged, said]) = (FakeServer::new(), ["flag", "said"].map(authority));
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("ca.crt");
+    std::fs::write(&file, flagged.pem()).expect("a file");
+    publish(&server, &[("client-ca-file", &said.pem())]);
+    let path = file.display().to_string();
+    let by_flag = AccessOptions { client_ca: path.clone(), ..options(Lookup::Strict) };
+    let own = access(&server, &by_flag);
+    assert!(own.follow_cluster().await.expect("it can be read"), "of front proxies no flag says anything");
+    assert!(passes(&own, flagged.request("root", MASTERS)).await);
+    assert!(!passes(&own, said.request("root", MASTERS)).await);
+    let requests = server.requests().len();
+    for options in [AccessOptions { proxy_ca: path, ..by_flag }, options(Lookup::Skipped)] {
+        assert!(!access(&server, &options).follow_cluster().await.expect("there is nothing to read"));
+    }
+    assert_eq!(server.requests().len(), requests, "nobody asks");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_looked_up_ends_the_process_or_counts_later() {
+    let (server, authority) = (FakeServer::new(), authority("ca"));
+    server.fail_next("GET", &[403]);
+    let refused = access(&server, &options(Lookup::Strict)).follow_cluster().await;
+    let text = refused.err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(text.starts_with("unable to load configmap based request-header-client-ca-file: "), "{text}");
+    for (lookup, failures) in [(Lookup::Tolerant, &[403][..]), (Lookup::Strict, &[])] {
+        server.remove(MAPS, "kube-system", "extension-apiserver-authentication");
+        server.fail_next("GET", failures);
+        let access = access(&server, &options(lookup));
+        assert!(access.follow_cluster().await.expect("that is no mistake"), "{lookup:?}");
+        assert!(!passes(&access, authority.request("root", MASTERS)).await, "{lookup:?}");
+        publish(&server, &[("client-ca-file", &authority.pem())]);
+        settled().await;
+        assert!(passes(&access, authority.request("root", MASTERS)).await, "{lookup:?}");
+    }
+}
