@@ -38,7 +38,7 @@ pub(crate) fn eval<'a>(node: &'a Node, frame: &mut Frame<'_, '_, 'a>) -> Result<
             frame.meter.charge(*cost)?;
             if *optional { operand.select_optional(field) } else { hint.select(&operand, field) }
         }
-        Node::Has { operand, field } => eval(operand, frame)?.has(field).map(Value::Bool),
+        Node::Has { operand, field, hint } => hint.has(&eval(operand, frame)?, field).map(Value::Bool),
         Node::Index { operand, index, optional, cost } => {
             let operand = eval(operand, frame)?;
             let index = eval(index, frame)?;
@@ -59,7 +59,7 @@ pub(crate) fn eval<'a>(node: &'a Node, frame: &mut Frame<'_, '_, 'a>) -> Result<
         Node::Equal { negated, args } => equal(args, *negated, frame),
         Node::Among { value, set } => {
             let value = eval(value, frame)?;
-            Ok(Value::Bool(set.get(&value).is_ok_and(|found| found.is_some())))
+            Ok(Value::Bool(set.has(&value).unwrap_or(false)))
         }
         Node::Binary { operator, args, call } => binary(*operator, args, call, frame),
         Node::Call { args, call } => plain_call(args, call, frame),

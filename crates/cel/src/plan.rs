@@ -41,6 +41,7 @@ pub(crate) enum Node {
     Has {
         operand: Box<Self>,
         field: Name,
+        hint: FieldHint,
     },
     Index {
         operand: Box<Self>,
@@ -198,7 +199,8 @@ impl Planner<'_> {
         }
         if test_only {
             // The test costs nothing, and pays for the name at the root.
-            return Node::Has { operand: Box::new(self.node(operand, 0)), field: Name::clone(field) };
+            let operand = Box::new(self.node(operand, 0));
+            return Node::Has { operand, field: Name::clone(field), hint: FieldHint::default() };
         }
         let operand = self.node(operand, root);
         let cost = cost::SELECT + operand.relative(root);

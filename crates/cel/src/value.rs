@@ -329,7 +329,7 @@ impl<'a> Value<'a> {
     /// Whether the field is set or the key there.
     pub(crate) fn has(&self, name: &str) -> Out<bool> {
         match self {
-            Self::Map(map) => Ok(map.get_str(name).is_some()),
+            Self::Map(map) => Ok(map.has_str(name)),
             Self::Object(object) => object.has(name),
             Self::Optional(None) => Ok(false),
             Self::Optional(Some(inner)) => inner.has(name),

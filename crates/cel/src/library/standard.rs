@@ -225,7 +225,7 @@ fn is_in<'v>(args: &Args<'_, 'v>) -> Out<Value<'v>> {
     let value = args.get(0);
     match args.get(1) {
         Value::List(list) => Ok(Value::Bool(list.iter().any(|item| item.equals(value)))),
-        Value::Map(map) => Ok(Value::Bool(map.get(value).is_ok_and(|found| found.is_some()))),
+        Value::Map(map) => Ok(Value::Bool(map.has(value).unwrap_or(false))),
         _ => Err(EvalError::NoSuchOverload),
     }
 }

@@ -16,7 +16,7 @@ use crate::kubernetes::declared::Declared;
 use super::{Value, compare, read, record};
 
 /// Up to this many entries are found by looking at each.
-const SMALL: usize = 8;
+const SMALL: usize = 16;
 
 /// A map.
 #[derive(Clone)]
@@ -125,6 +125,28 @@ impl<'a> Map<'a> {
         }
     }
 
+    /// Whether a key is there that is a string: no value is made of what it has.
+    pub(super) fn has_str(&self, key: &str) -> bool {
+        match self {
+            Self::Shared(_) => self.get_str(key).is_some(),
+            Self::Json(map) | Self::Declared(map, _) => map.contains_key(key),
+            Self::Field(field) => read::map_of(*field).is_some_and(|map| map.entry(key).is_some()),
+            Self::Object(object) => record::has_member(*object, key),
+            Self::Struct(object) => record::found(*object, key).is_some(),
+        }
+    }
+
+    /// Whether a key is there; as [`Self::get`].
+    ///
+    /// # Errors
+    /// The value cannot be a key.
+    pub(crate) fn has(&self, key: &Value<'_>) -> Out<bool> {
+        match key {
+            Value::String(key) => Ok(self.has_str(key.as_str())),
+            key => self.get(key).map(|found| found.is_some()),
+        }
+    }
+
     /// The value of a key; numbers are the same key in whatever type they are.
     ///
     /// # Errors
@@ -178,7 +200,8 @@ impl<'a> Value<'a> {
     /// # Errors
     /// A key is there twice, or is no key.
     pub fn map(pairs: impl IntoIterator<Item = (Self, Self)>) -> Out<Self> {
-        let mut entries = Entries::default();
+        let pairs = pairs.into_iter();
+        let mut entries = Entries { entries: Vec::with_capacity(pairs.size_hint().0), ..Entries::default() };
         for (key, value) in pairs {
             entries.insert(key, value)?;
         }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use api_machinery::object::Object;
-use api_machinery::reflect::{self, Presence, Reflect, View};
+use api_machinery::reflect::{self, Field, Presence, Reflect, View};
 
 use crate::error::{EvalError, Out};
 
@@ -26,21 +26,31 @@ pub(super) fn members<'a>(object: &'a dyn Object) -> Vec<Text<'a>> {
     TYPE_META.into_iter().map(Text::Borrowed).chain(names(object.as_reflect())).collect()
 }
 
+/// Whether a whole object has a member.
+pub(super) fn has_member(object: &dyn Object, name: &str) -> bool {
+    TYPE_META.contains(&name) || found(object.as_reflect(), name).is_some()
+}
+
 /// A field, where it is set.
 pub(super) fn field<'a>(object: &'a dyn Reflect, name: &str) -> Option<Value<'a>> {
+    found(object, name).map(Value::of_field)
+}
+
+/// A field, where it is set, before it is made a value, which is work for some.
+pub(super) fn found<'a>(object: &'a dyn Reflect, name: &str) -> Option<&'a dyn Field> {
     let table = object.struct_type();
     if let Some(index) = table.index_of(name) {
-        return field_at(object, index);
+        return found_at(object, index);
     }
     let beside = table.fields.iter().enumerate().filter(|(_, row)| row.inline || row.rest);
     beside.map(|(index, _)| object.field(index)).find_map(|part| match part.view() {
-        View::Struct(inner) => field(inner, name),
-        View::Map(map) => map.entry(name).map(Value::of_field),
+        View::Struct(inner) => found(inner, name),
+        View::Map(map) => map.entry(name),
         _ => None,
     })
 }
 
-fn field_at(object: &dyn Reflect, index: usize) -> Option<Value<'_>> {
+fn found_at(object: &dyn Reflect, index: usize) -> Option<&dyn Field> {
     let row = object.struct_type().fields.get(index)?;
     let field = object.field(index);
     let written = match row.presence {
@@ -48,7 +58,7 @@ fn field_at(object: &dyn Reflect, index: usize) -> Option<Value<'_>> {
         Presence::OmitEmpty => !field.is_unset(),
         Presence::OmitZero => !reflect::is_zero(field),
     };
-    written.then(|| Value::of_field(field))
+    written.then_some(field)
 }
 
 /// The names of the fields that are set.
@@ -72,24 +82,37 @@ pub(crate) struct FieldHint(AtomicUsize);
 impl FieldHint {
     /// The value of a field by name.
     pub(crate) fn select<'a>(&self, value: &Value<'a>, name: &str) -> Out<Value<'a>> {
+        match self.find(value, name) {
+            Some((object, index)) => {
+                let found = found_at(object, index).map(Value::of_field);
+                found.ok_or_else(|| EvalError::NoSuchKey(name.to_owned()))
+            }
+            None => value.select(name),
+        }
+    }
+
+    /// Whether a field is set.
+    pub(crate) fn has(&self, value: &Value<'_>, name: &str) -> Out<bool> {
+        match self.find(value, name) {
+            Some((object, index)) => Ok(found_at(object, index).is_some()),
+            None => value.has(name),
+        }
+    }
+
+    /// The struct that a value is, and the place of a field in its own table; nothing where it has to be looked for elsewhere.
+    fn find<'a>(&self, value: &Value<'a>, name: &str) -> Option<(&'a dyn Reflect, usize)> {
         let object = match value {
             Value::Map(Map::Struct(object)) => *object,
             Value::Map(Map::Object(object)) if !TYPE_META.contains(&name) => object.as_reflect(),
-            _ => return value.select(name),
+            _ => return None,
         };
         let table = object.struct_type();
         let hint = self.0.load(Ordering::Relaxed);
-        if table.fields.get(hint).is_none_or(|field| field.inline || field.name != name) {
-            let Some(index) = table.index_of(name) else { return value.select(name) };
-            self.0.store(index, Ordering::Relaxed);
+        if table.fields.get(hint).is_some_and(|field| !field.inline && field.name == name) {
+            return Some((object, hint));
         }
-        let index = self.0.load(Ordering::Relaxed);
-        // Another thread may have seen another type just now.
-        match table.fields.get(index) {
-            Some(field) if field.name == name => {
-                field_at(object, index).ok_or_else(|| EvalError::NoSuchKey(name.to_owned()))
-            }
-            _ => value.select(name),
-        }
+        let index = table.index_of(name)?;
+        self.0.store(index, Ordering::Relaxed);
+        Some((object, index))
     }
 }
