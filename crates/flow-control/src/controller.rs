@@ -109,11 +109,13 @@ impl<T: Caller> Controller<T> {
         for standing in self.levels.values_mut() {
             let limits = Limits::new(standing.shares, sum, self.server_seats);
             standing.state.limits = limits;
-            let hand = match standing.kind {
-                Kind::Queue(queuing) => queuing.dealer.hand(),
-                Kind::Exempt | Kind::Reject => 1,
+            let widest = match standing.kind {
+                // It has no seats of its own that a request could take a part of.
+                Kind::Exempt => u32::MAX,
+                Kind::Queue(queuing) => limits.widest_request(queuing.dealer.hand()),
+                Kind::Reject => limits.widest_request(1),
             };
-            standing.state.level.set_widest_request(limits.widest_request(hand));
+            standing.state.level.set_widest_request(widest);
             standing.state.level.queues().configure(now, standing.kind, limits.nominal);
         }
     }

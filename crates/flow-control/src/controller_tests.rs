@@ -73,7 +73,9 @@ fn what_must_be_there_is_imagined() {
     let names: Vec<&str> = configured.table.schemas().iter().map(|schema| &*schema.name).collect();
     assert_eq!(names, ["exempt", "catch-all"]);
     let schema = configured.table.schemas().first().expect("a schema");
-    assert_eq!((schema.uid.as_str(), schema.level_uid.as_str(), schema.level.is_exempt()), ("", "", true));
+    assert_eq!((schema.uid.as_str(), schema.level_uid.as_str()), ("", ""));
+    let widest: Vec<u32> = configured.table.schemas().iter().map(|schema| schema.level.widest_request()).collect();
+    assert_eq!(widest, [u32::MAX, 90], "nothing bounds what is exempt; of 600 seats a request takes 15 % at most");
 }
 
 #[test]

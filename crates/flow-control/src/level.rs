@@ -17,7 +17,6 @@ pub struct Level<T> {
     /// The seats that one request takes at most.
     widest: AtomicU32,
     drops: Drops,
-    is_exempt: bool,
 }
 
 impl<T> std::fmt::Debug for Level<T> {
@@ -33,7 +32,6 @@ impl<T: crate::Caller> Level<T> {
             queues: Mutex::new(FairQueues::new(now, kind, limit)),
             widest: AtomicU32::new(1),
             drops: Drops::default(),
-            is_exempt: kind == Kind::Exempt,
         }
     }
 
@@ -48,12 +46,6 @@ impl<T> Level<T> {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    /// Whether nothing holds its requests up.
-    #[must_use]
-    pub fn is_exempt(&self) -> bool {
-        self.is_exempt
     }
 
     /// The seats that one request takes at most.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::flow_control::{Arrival, Asked, AskedResource, Controller, Moment, Passed, Reason, Table, Work};
+use ::flow_control::{Arrival, Asked, AskedResource, Controller, Moment, Passed, Reason, Table};
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use base::SharedClock;
@@ -118,7 +118,7 @@ impl Seats for FlowControl {
         };
         let (schema, level) = (flow.schema, &flow.schema.level);
         let classified = Some(Classified { schema_uid: schema.uid.clone(), level_uid: schema.level_uid.clone() });
-        let work = if level.is_exempt() { Work::default() } else { self.work(wanted, level.widest_request(), &series) };
+        let work = self.work(wanted, level.widest_request(), &series);
         series.estimated(&work);
         let watch = is_watch.then(|| self.watches.register(info)).flatten();
         let details = Details { user: user.username.clone(), info: Arc::clone(info), schema: Arc::clone(schema) };

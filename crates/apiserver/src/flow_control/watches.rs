@@ -7,19 +7,16 @@ use parking_lot::Mutex;
 
 use crate::request::RequestInfo;
 
-/// Group, resource, namespace and name; the latter are empty for watches of all.
-type Key = [String; 4];
-
 /// The watches that are open, by what they watch.
 #[derive(Default)]
 pub(super) struct Watches {
-    open: Mutex<HashMap<Key, u32>>,
+    open: Mutex<HashMap<String, u32>>,
 }
 
 /// An open watch, which is counted until this is dropped.
 pub(crate) struct OpenWatch {
     watches: Arc<Watches>,
-    key: Key,
+    key: String,
 }
 
 impl Watches {
@@ -53,8 +50,9 @@ impl Watches {
     }
 }
 
-fn key(info: &RequestInfo, namespace: &str, name: &str) -> Key {
-    [info.group.clone(), info.resource.clone(), namespace.to_owned(), name.to_owned()]
+/// Group, resource, namespace and name; the latter are empty for watches of all. Nothing that is there has a slash in one.
+fn key(info: &RequestInfo, namespace: &str, name: &str) -> String {
+    [info.group.as_str(), &info.resource, namespace, name].join("/")
 }
 
 impl Drop for OpenWatch {
