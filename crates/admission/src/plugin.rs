@@ -41,6 +41,8 @@ pub struct Settings {
     pub unreachable_toleration_seconds: i64,
     /// Whether nodes say which features they have, and updates of pods are held against it (gate `NodeDeclaredFeatures`).
     pub node_declared_features: bool,
+    /// Whether policies may change what is written (gate `MutatingAdmissionPolicy`).
+    pub mutating_policies: bool,
     /// What `--admission-control-config-file` says of plugins.
     pub configured: Configurations,
 }
@@ -104,6 +106,7 @@ impl Default for Settings {
             not_ready_toleration_seconds,
             unreachable_toleration_seconds,
             node_declared_features: true,
+            mutating_policies: true,
             configured: Configurations::default(),
         }
     }

@@ -24,6 +24,8 @@ pub(crate) const JWKS_METRICS: Feature = Feature::named("StructuredAuthenticatio
 pub(crate) const KMS_V1: Feature = Feature::named("KMSv1");
 /// Servers behind this one are told of users' uids.
 pub(crate) const REMOTE_UID: Feature = Feature::named("RemoteRequestHeaderUID");
+/// Policies may change what is written.
+pub(crate) const MUTATING_POLICIES: Feature = Feature::named("MutatingAdmissionPolicy");
 /// Nodes say which features they have, and updates of pods are held against it.
 pub(crate) const NODE_DECLARED_FEATURES: Feature = Feature::named("NodeDeclaredFeatures");
 
@@ -54,6 +56,7 @@ pub(crate) const KNOWN: Known = Known::switching(&[
         ISSUER_EGRESS,
         JWKS_METRICS,
         KMS_V1,
+        MUTATING_POLICIES,
         REMOTE_UID,
         NODE_DECLARED_FEATURES,
     ],

@@ -10,7 +10,6 @@ pub(crate) const ABSENT: &[Feature] = &[
     Feature::named("KubeletPSI"),
     Feature::named("KubeletTracing"),
     Feature::named("MutableCSINodeAllocatableCount"),
-    Feature::named("MutatingAdmissionPolicy"),
     Feature::named("NodeLogQuery"),
     Feature::named("SELinuxChangePolicy"),
     Feature::named("SELinuxMountReadWriteOncePod"),

@@ -30,11 +30,13 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     passes: Passes::Mutating,
     reads: &[&MutatingAdmissionPolicy::TYPE, &MutatingAdmissionPolicyBinding::TYPE, &Namespace::TYPE],
     configuration: None,
-    build: |_| Box::new(Policies::default()),
+    build: |settings| Box::new(Policies { enabled: settings.mutating_policies, sets: Sets::default() }),
 };
 
-#[derive(Default)]
-struct Policies(Sets<MutatingAdmissionPolicy>);
+struct Policies {
+    enabled: bool,
+    sets: Sets<MutatingAdmissionPolicy>,
+}
 
 /// A policy with a binding and a parameter.
 type Key = (String, String, String);
@@ -59,11 +61,11 @@ struct Refusal {
 #[async_trait]
 impl Plugin for Policies {
     fn handles(&self, attributes: &Attributes) -> bool {
-        attributes.operation != Operation::Delete && !is_exempt(attributes)
+        self.enabled && attributes.operation != Operation::Delete && !is_exempt(attributes)
     }
 
     fn is_needed(&self, cx: &Context, attributes: &Attributes) -> bool {
-        self.handles(attributes) && self.0.is_needed(cx, attributes)
+        self.handles(attributes) && self.sets.is_needed(cx, attributes)
     }
 
     async fn mutate(
@@ -74,7 +76,7 @@ impl Plugin for Policies {
         old: Option<&dyn Object>,
     ) -> Result<(), ApiError> {
         let Some(object) = object else { return Ok(()) };
-        let sets = self.0.current(cx, attributes).await?;
+        let sets = self.sets.current(cx, attributes).await?;
         let memory = attributes.rounds.memory::<Mutex<Memory>>();
         if attributes.rounds.is_second() {
             begin_second(&mut memory.lock(), object);

@@ -231,8 +231,11 @@ fn admission(
         rng: Arc::clone(lifecycle.rng()),
         recorder: Arc::new(AdmissionMetrics::new(metrics)),
     };
-    let node_declared_features = lifecycle.gates().enabled(gates::NODE_DECLARED_FEATURES);
-    let settings = admission::Settings { node_declared_features, ..config.admission.settings.clone() };
+    let settings = admission::Settings {
+        node_declared_features: lifecycle.gates().enabled(gates::NODE_DECLARED_FEATURES),
+        mutating_policies: lifecycle.gates().enabled(gates::MUTATING_POLICIES),
+        ..config.admission.settings.clone()
+    };
     Ok(admission::Chain::new(&config.admission.selection, &settings, cx))
 }
 

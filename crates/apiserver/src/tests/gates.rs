@@ -54,6 +54,7 @@ const ROWS: &[Row] = &[
         on: "it starts",
         off: "KMSv1 is deprecated",
     },
+    Row { feature: gates::MUTATING_POLICIES, see: |gates| Box::pin(changed(gates)), on: "changed", off: "sent" },
     Row { feature: gates::SUBJECT_UID, see: |gates| Box::pin(uid(gates)), on: "u1", off: "" },
     Row { feature: gates::NODE_DECLARED_FEATURES, see: |gates| Box::pin(resized(gates)), on: "403", off: "200" },
     Row { feature: FLAGZ, see: |gates| Box::pin(code("/flagz", gates)), on: "200", off: "404" },
@@ -197,6 +198,12 @@ async fn resized(gates: Gates) -> String {
     assert_eq!(made.code, 201, "{}", made.text);
     let more = r#"{"spec":{"resources":{"requests":{"cpu":"2"}}}}"#;
     api.patch("merge-patch", &format!("{pods}/p/resize"), more).await.code.to_string()
+}
+
+/// What a policy that changes config maps leaves of one.
+async fn changed(gates: Gates) -> String {
+    let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
+    super::policies::changed_by_a_policy(&api, "sent", "changed").await
 }
 
 /// Whether caches are compared with the store before ten minutes are over.

@@ -71,6 +71,14 @@ async fn create(api: &Api, data: Value) -> Answer {
     api.post(&format!("{MAPS}?dryRun=All"), &body.to_string()).await
 }
 
+/// The value of a config map that is sent with this one, where a policy would make it another.
+pub(super) async fn changed_by_a_policy(api: &Api, sent: &str, changed: &str) -> String {
+    let change = merging(&format!("Object{{data: {{'k': '{changed}'}}}}"));
+    mutating(json!([change])).install(api, "p").await;
+    let made = create(api, json!({"k": sent})).await.json();
+    made["data"]["k"].as_str().unwrap_or_default().to_owned()
+}
+
 /// What a policy is about, the policy, the data of a config map, and what comes of it.
 type Case = (&'static str, Bound, Value, u16, String);
 
