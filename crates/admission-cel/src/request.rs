@@ -58,7 +58,8 @@ fn options<'a>(kind: &'a str, fields: &'a dyn Reflect) -> Value<'a> {
 
 impl<'a> Request<'a> {
     /// The value of `request`.
-    pub(crate) fn value(&self) -> Value<'a> {
+    #[must_use]
+    pub fn value(&self) -> Value<'a> {
         let written = [
             ("subResource", self.subresource),
             ("requestSubResource", self.subresource),

@@ -23,12 +23,20 @@ pub struct Facts<'a> {
     pub old_object: Value<'a>,
     /// The request.
     pub request: Request<'a>,
+    /// Who keeps the value of `request` for all who look at it; where nobody does, it is made anew.
+    pub kept: Option<&'a dyn Kept>,
     /// The object's namespace; null where it has none.
     pub namespace: Value<'a>,
     /// Who may do what; nothing where expressions may not ask.
     pub answers: Option<Arc<Answers>>,
     /// Tells whether nobody waits any more.
     pub interrupted: Option<&'a dyn Fn() -> bool>,
+}
+
+/// Keeps the value of `request`, which is the same for all policies, and not small.
+pub trait Kept: Send + Sync {
+    /// The value.
+    fn request(&self) -> Value<'_>;
 }
 
 /// What a policy's expressions see: the request, the policy's parameters, and its variables, each computed once.
@@ -61,6 +69,10 @@ impl<'a> Scene<'a> {
     /// Takes what variables cost since it was last taken.
     pub(crate) fn take_owed(&self) -> u64 {
         self.owed.take()
+    }
+
+    fn make_request(&self) -> Value<'a> {
+        self.facts.kept.map_or_else(|| self.facts.request.value(), |kept| kept.request())
     }
 
     /// A variable's value, computed where it is not yet.
@@ -122,7 +134,7 @@ impl<'a> Activation<'a> for Scene<'a> {
             "oldObject" => self.facts.old_object.clone(),
             "params" => self.params.clone(),
             "namespaceObject" => self.facts.namespace.clone(),
-            "request" => self.request.get_or_init(|| self.facts.request.value()).clone(),
+            "request" => self.request.get_or_init(|| self.make_request()).clone(),
             "authorizer" => authorizer::value(asks()?),
             "authorizer.requestResource" => authorizer::resource_value(asks()?, self.facts.request.question()),
             VARIABLES => return Some(self.all(self.composition?)),

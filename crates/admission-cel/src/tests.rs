@@ -35,6 +35,7 @@ fn facts<'a>(request: Request<'a>, object: &'a Json) -> Facts<'a> {
         object: Value::of_json(object),
         old_object: Value::Null,
         request,
+        kept: None,
         namespace: Value::Null,
         answers: None,
         interrupted: None,
@@ -255,6 +256,30 @@ fn the_authorizer_is_asked_between_evaluations() {
     assert!(holds);
     let seen: Vec<_> = asked.iter().map(|own| (own.verb.as_str(), own.resource.as_str(), own.name.as_str())).collect();
     assert_eq!(seen, [("create", "deployments", "web"), ("get", "pods", "")]);
+}
+
+/// Keeps another request than the one that is asked about, to be told from it.
+struct Other(std::sync::atomic::AtomicUsize);
+
+impl Kept for Other {
+    fn request(&self) -> Value<'_> {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Value::map([(Value::text("name"), Value::text("kept"))]).unwrap()
+    }
+}
+
+#[test]
+fn a_request_that_is_kept_is_made_a_value_once_for_a_scene() {
+    let (user, other) = (user(), Other(Default::default()));
+    let env = environment(ALL, Origin::New);
+    let compiled = Compiled::new(&env, "request.name == 'kept' && request.name.startsWith('k')", Wanted::Bool);
+    let facts = Facts { kept: Some(&other), ..facts(request(&user), &Json::Null) };
+    for scenes in 1..3 {
+        let scene = Scene::new(facts.clone(), Value::Null, None);
+        let holds = evaluate(&compiled, &scene, &mut Budget::of(VALIDATIONS));
+        assert!(matches!(holds, Ok(Ok(Value::Bool(true)))), "{holds:?}");
+        assert_eq!(other.0.load(std::sync::atomic::Ordering::Relaxed), scenes);
+    }
 }
 
 #[test]

@@ -185,7 +185,12 @@ impl fmt::Debug for Time {
 impl fmt::Display for MicroTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_civil(f, self.micros.div_euclid(MICROS_PER_SECOND))?;
-        write!(f, ".{:06}Z", self.micros.rem_euclid(MICROS_PER_SECOND))
+        let (mut text, mut rest) = (*b".000000Z", self.micros.rem_euclid(MICROS_PER_SECOND));
+        for place in text[1..7].iter_mut().rev() {
+            *place = decimal(rest % 10);
+            rest /= 10;
+        }
+        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
     }
 }
 

@@ -57,8 +57,8 @@ impl admission::Lookup for RegistryLookup {
     }
 
     fn has_any(&self, place: [&str; 3]) -> bool {
-        let items = self.resource(place).and_then(|resource| resource.at_hand(""));
-        items.is_none_or(|items| !items.is_empty())
+        let any = self.resource(place).and_then(|resource| resource.has_any_at_hand());
+        any.unwrap_or(true)
     }
 
     async fn all_filled(&self, place: [&str; 3], namespace: &str) -> Result<Vec<Arc<dyn Object>>, ApiError> {
@@ -68,6 +68,13 @@ impl admission::Lookup for RegistryLookup {
         }
         let options = ListOptions { resource_version: "0".to_owned(), ..ListOptions::default() };
         Ok(objects(&resource.list(&server_request(resource.rule_context(), namespace), &options).await?.items))
+    }
+
+    async fn all_shared(&self, place: [&str; 3]) -> Result<Arc<[Arc<dyn Object>]>, ApiError> {
+        match self.resource(place).and_then(|resource| resource.all_at_hand()) {
+            Some(all) => Ok(all),
+            None => Ok(self.all_filled(place, "").await?.into()),
+        }
     }
 
     async fn live(&self, place: [&str; 3], namespace: &str, name: &str) -> Result<Arc<dyn Object>, ApiError> {

@@ -258,7 +258,17 @@ impl Worker {
     /// The next batch; empty at the end.
     async fn batch(&mut self) -> Vec<Waiting> {
         let (mut events, most) = (Vec::new(), self.gather.most);
-        if self.receive(&mut events, most).await == 0 || self.gather.max_wait.is_zero() {
+        if self.receive(&mut events, most).await == 0 {
+            return events;
+        }
+        if self.gather.max_wait.is_zero() {
+            // Other requests that are ready end before this task is polled again: one write is for all of them.
+            tokio::task::yield_now().await;
+            while events.len() < most
+                && let Ok(waiting) = self.waiting.try_recv()
+            {
+                events.push(waiting);
+            }
             return events;
         }
         let mut patience = std::pin::pin!(tokio::time::sleep(self.gather.max_wait));

@@ -49,12 +49,11 @@ impl Auditor {
 
     /// The context of a request that has just come.
     #[must_use]
-    pub fn request(self: &Arc<Self>, origin: &Origin, target: Target) -> Context {
-        let received = MicroTime::from(self.clock.wall());
-        let mut event = event::begin(origin, &target);
-        event.request_received_timestamp = received;
-        let notes = Notes { event, target, config: None, is_over: false };
-        Context(Some(Arc::new(Record { auditor: Arc::clone(self), notes: Mutex::new(notes) })))
+    pub fn request(self: &Arc<Self>, origin: Origin, target: Target) -> Context {
+        let unasked = Some((origin, target));
+        let notes = Notes { event: Event::default(), unasked, config: None, is_over: false };
+        let (auditor, received) = (Arc::clone(self), MicroTime::from(self.clock.wall()));
+        Context(Some(Arc::new(Record { auditor, received, notes: Mutex::new(notes) })))
     }
 }
 
@@ -64,14 +63,16 @@ pub struct Context(Option<Arc<Record>>);
 
 struct Record {
     auditor: Arc<Auditor>,
+    received: MicroTime,
     notes: Mutex<Notes>,
 }
 
 struct Notes {
     event: Event,
-    target: Target,
+    /// What the event is to begin with, until the policy was asked whether there is to be one.
+    unasked: Option<(Origin, Target)>,
     /// Nothing until the policy was asked, and where it wants nothing.
-    config: Option<RequestAuditConfig>,
+    config: Option<Arc<RequestAuditConfig>>,
     is_over: bool,
 }
 
@@ -95,9 +96,8 @@ impl Context {
         for (key, value) in annotations {
             self.annotate(&key, &value);
         }
-        let received = record.notes.lock().event.request_received_timestamp;
-        if !record.tell(Stage::RequestReceived, received).await {
-            record.auditor.metrics.rejected.with(&[]).inc();
+        if !record.tell(Stage::RequestReceived, record.received).await {
+            record.auditor.metrics.rejected.inc();
             return Err(NotStored);
         }
         Ok(())
@@ -271,13 +271,21 @@ impl Notes {
 }
 
 impl Record {
+    /// Asks once; what is asked later does not count.
     fn ask_policy(&self, user: &UserInfo) {
         let mut notes = self.notes.lock();
-        let config = self.auditor.policy.evaluate(Asked { user, target: &notes.target });
+        let Some((origin, target)) = notes.unasked.take() else { return };
+        let config = self.auditor.policy.evaluate(Asked { user, target: &target });
         let level = config.as_ref().map_or("None", |config| config.level.name());
         self.auditor.metrics.levels.with(&[level]).inc();
-        notes.event.level = level.to_owned();
-        notes.event.user = user.clone();
+        if config.is_some() {
+            notes.event = Event {
+                level: level.to_owned(),
+                user: user.clone(),
+                request_received_timestamp: self.received,
+                ..event::begin(origin, target)
+            };
+        }
         notes.config = config;
     }
 
@@ -319,7 +327,7 @@ impl Record {
         if stage == Stage::RequestReceived {
             event.response_status = None;
         }
-        self.auditor.metrics.events.with(&[]).inc();
+        self.auditor.metrics.events.inc();
         Some(Arc::new(Finished::new(event)))
     }
 }

@@ -1,5 +1,7 @@
 //! What is told of a request at once: where it came from and what it is about.
 
+use std::net::IpAddr;
+
 use api_types::audit_v1::{Event, ObjectReference};
 
 /// User agents are told no further than this, in bytes.
@@ -49,8 +51,8 @@ pub struct Origin {
     pub forwarded_for: String,
     /// `X-Real-Ip`.
     pub real_ip: String,
-    /// The address that the connection is from; empty where nobody knows.
-    pub remote: String,
+    /// The address that the connection is from, where it is known.
+    pub remote: Option<IpAddr>,
     /// What the client calls itself.
     pub user_agent: String,
 }
@@ -62,7 +64,7 @@ pub struct Target {
     pub verb: String,
     /// Whether it is about a resource.
     pub is_resource: bool,
-    /// The path.
+    /// The path, where it is not about a resource.
     pub path: String,
     /// Group; empty for core.
     pub group: String,
@@ -78,46 +80,49 @@ pub struct Target {
     pub name: String,
 }
 
-/// The event of a request of which nothing else is known yet.
-pub(crate) fn begin(origin: &Origin, target: &Target) -> Event {
-    let object = target.is_resource.then(|| ObjectReference {
-        resource: target.resource.clone(),
-        namespace: target.namespace.clone(),
-        name: target.name.clone(),
-        api_group: target.group.clone(),
-        api_version: target.version.clone(),
-        subresource: target.subresource.clone(),
+/// The event of a request that is to be told of, and of which nothing else is known yet.
+pub(crate) fn begin(origin: Origin, target: Target) -> Event {
+    let source_ips = source_ips(&origin);
+    let object_ref = target.is_resource.then(|| ObjectReference {
+        resource: target.resource,
+        namespace: target.namespace,
+        name: target.name,
+        api_group: target.group,
+        api_version: target.version,
+        subresource: target.subresource,
         ..ObjectReference::default()
     });
     Event {
-        audit_id: origin.audit_id.clone(),
-        request_uri: origin.uri.clone(),
-        verb: target.verb.clone(),
-        source_ips: source_ips(origin),
-        user_agent: cut(&origin.user_agent),
-        object_ref: object,
+        audit_id: origin.audit_id,
+        request_uri: origin.uri,
+        verb: target.verb,
+        source_ips,
+        user_agent: cut(origin.user_agent),
+        object_ref,
         ..Event::default()
     }
 }
 
 /// Everybody whom the request has passed, the first sender first.
 fn source_ips(origin: &Origin) -> Vec<String> {
-    let address = |text: &str| text.trim().parse::<std::net::IpAddr>().ok().map(|own| own.to_canonical().to_string());
+    let told = |own: IpAddr| own.to_canonical().to_string();
+    let address = |text: &str| text.trim().parse().ok().map(told);
     let mut all: Vec<String> = origin.forwarded_for.split(',').filter_map(address).collect();
     if let Some(real) = address(&origin.real_ip).filter(|real| !all.contains(real)) {
         all.push(real);
     }
-    if let Some(remote) = address(&origin.remote).filter(|remote| all.last() != Some(remote)) {
+    if let Some(remote) = origin.remote.map(told).filter(|remote| all.last() != Some(remote)) {
         all.push(remote);
     }
     all
 }
 
-fn cut(agent: &str) -> String {
-    if agent.len() <= MAX_USER_AGENT {
-        return agent.to_owned();
+fn cut(mut agent: String) -> String {
+    if agent.len() > MAX_USER_AGENT {
+        agent.truncate(agent.floor_char_boundary(MAX_USER_AGENT));
+        agent.push_str(CUT);
     }
-    format!("{}{CUT}", &agent[..agent.floor_char_boundary(MAX_USER_AGENT)])
+    agent
 }
 
 #[cfg(test)]
@@ -136,7 +141,7 @@ mod tests {
             let origin = Origin {
                 forwarded_for: forwarded.into(),
                 real_ip: real.into(),
-                remote: remote.into(),
+                remote: remote.parse().ok(),
                 ..Origin::default()
             };
             assert_eq!(source_ips(&origin), expected, "{forwarded} {real} {remote}");
@@ -145,7 +150,7 @@ mod tests {
 
     #[test]
     fn long_names_of_clients_are_cut() {
-        assert_eq!(cut("kubectl"), "kubectl");
-        assert_eq!(cut(&"ä".repeat(600)), format!("{}{CUT}", "ä".repeat(512)));
+        assert_eq!(cut("kubectl".to_owned()), "kubectl");
+        assert_eq!(cut("ä".repeat(600)), format!("{}{CUT}", "ä".repeat(512)));
     }
 }

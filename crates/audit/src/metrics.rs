@@ -1,6 +1,7 @@
 //! What is counted.
 
 use component_base::metrics::{Counters, Desc, Metrics, Stability};
+use prometheus::Counter;
 
 const EVENTS: Desc =
     Desc::new("apiserver_audit_event_total", "Events that were made and handed to the backends.", Stability::Alpha);
@@ -18,10 +19,10 @@ const REJECTED: Desc = Desc::new(
 /// The counters of the audit log.
 #[derive(Clone)]
 pub struct AuditMetrics {
-    pub(crate) events: Counters,
+    pub(crate) events: Counter,
     pub(crate) levels: Counters,
     pub(crate) errors: Counters,
-    pub(crate) rejected: Counters,
+    pub(crate) rejected: Counter,
 }
 
 impl AuditMetrics {
@@ -29,10 +30,10 @@ impl AuditMetrics {
     #[must_use]
     pub fn new(metrics: &Metrics) -> Self {
         Self {
-            events: metrics.counters(&EVENTS),
+            events: metrics.counters(&EVENTS).with(&[]),
             levels: metrics.counters(&LEVELS),
             errors: metrics.counters(&ERRORS),
-            rejected: metrics.counters(&REJECTED),
+            rejected: metrics.counters(&REJECTED).with(&[]),
         }
     }
 

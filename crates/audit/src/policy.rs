@@ -1,6 +1,7 @@
 //! `--audit-policy-file`: how much is told of which requests. The first rule that fits decides.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use api_machinery::json;
 use api_types::audit_v1::{self, GroupResources, PolicyRule};
@@ -45,7 +46,11 @@ impl Level {
 
 /// Rules that were checked.
 #[derive(Debug, Clone)]
-pub struct Policy(audit_v1::Policy);
+pub struct Policy {
+    rules: Vec<PolicyRule>,
+    /// What each rule comes to; nothing for level `None`.
+    configs: Vec<Option<Arc<RequestAuditConfig>>>,
+}
 
 /// A request, as rules see it.
 #[derive(Debug, Clone, Copy)]
@@ -88,21 +93,30 @@ impl Policy {
         }
         problems.extend(stages("omitStages", &policy.omit_stages));
         problems.extend(policy.rules.iter().enumerate().flat_map(|(index, rule)| faults(index, rule)));
-        if problems.is_empty() { Ok(Self(policy)) } else { Err(PolicyError(problems.join("; "))) }
+        if problems.is_empty() { Ok(Self::checked(policy)) } else { Err(PolicyError(problems.join("; "))) }
+    }
+
+    fn checked(policy: audit_v1::Policy) -> Self {
+        let config = |rule: &PolicyRule| {
+            let omitted = policy.omit_stages.iter().chain(&rule.omit_stages);
+            Some(Arc::new(RequestAuditConfig {
+                level: Level::find(&rule.level)?,
+                omitted: omitted.filter_map(|name| Stage::find(name)).collect(),
+                omits_managed_fields: rule.omit_managed_fields.unwrap_or(policy.omit_managed_fields),
+            }))
+        };
+        Self { configs: policy.rules.iter().map(config).collect(), rules: policy.rules }
     }
 
     /// What is to be told of a request; nothing where nothing is.
-    pub(crate) fn evaluate(&self, asked: Asked<'_>) -> Option<RequestAuditConfig> {
-        let rule = self.0.rules.iter().find(|rule| fits(rule, asked))?;
-        let level = Level::find(&rule.level)?;
-        let omitted = self.0.omit_stages.iter().chain(&rule.omit_stages).filter_map(|name| Stage::find(name)).collect();
-        let omits_managed_fields = rule.omit_managed_fields.unwrap_or(self.0.omit_managed_fields);
-        Some(RequestAuditConfig { level, omitted, omits_managed_fields })
+    pub(crate) fn evaluate(&self, asked: Asked<'_>) -> Option<Arc<RequestAuditConfig>> {
+        let (_, config) = self.rules.iter().zip(&self.configs).find(|(rule, _)| fits(rule, asked))?;
+        config.clone()
     }
 }
 
 /// How a request is told.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RequestAuditConfig {
     pub(crate) level: Level,
     pub(crate) omitted: Vec<Stage>,

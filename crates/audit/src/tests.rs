@@ -140,9 +140,13 @@ impl Bench {
     }
 
     fn request(&self, text: &str) -> Context {
-        let origin =
-            Origin { audit_id: "id".into(), uri: "/x?y=1".into(), remote: "192.0.2.1".into(), ..Origin::default() };
-        self.auditor.request(&origin, target(text))
+        let origin = Origin {
+            audit_id: "id".into(),
+            uri: "/x?y=1".into(),
+            remote: "192.0.2.1".parse().ok(),
+            ..Origin::default()
+        };
+        self.auditor.request(origin, target(text))
     }
 
     /// The events, once everything is written.

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use api_machinery::meta::ListOptions;
 use api_machinery::meta::constants::resource_version_match::{EXACT, NOT_OLDER_THAN};
+use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 use storage::{Revision, StorageError};
 use watch_cache::{Cache, CacheError, PAGE_KEYS, Pace, Scope, Snapshot, Stored};
@@ -12,7 +13,7 @@ use watch_cache::{Cache, CacheError, PAGE_KEYS, Pace, Scope, Snapshot, Stored};
 use crate::context::RequestCx;
 use crate::continue_token::Token;
 use crate::list_options::{Reading, default_list_options, validate_list_options};
-use crate::resource::Resource;
+use crate::resource::{Listed, Resource};
 use crate::selection::Selection;
 use crate::{failure, key, resource_version};
 
@@ -95,6 +96,26 @@ impl Resource {
         let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
         let snapshot = self.store.cache.as_ref()?.snapshot().ok()?;
         snapshot.range(&prefix, "").map(|item| self.served_at_hand(Arc::clone(item))).collect()
+    }
+
+    /// All objects, as [`Resource::at_hand`] finds them: the very same list for as long as none of them changes.
+    #[must_use]
+    pub fn all_at_hand(&self) -> Option<Arc<[Arc<dyn Object>]>> {
+        let at = self.store.cache.as_ref()?.snapshot().ok()?;
+        let mut listed = self.listed.lock();
+        if let Some(known) = listed.as_ref().filter(|known| known.at.has_same_objects(&at)) {
+            return Some(Arc::clone(&known.objects));
+        }
+        let items = at.range("", "").map(|item| Some(self.served_at_hand(Arc::clone(item))?.shared_object()));
+        let objects = items.collect::<Option<Arc<[_]>>>()?;
+        *listed = Some(Listed { at, objects: Arc::clone(&objects) });
+        Some(objects)
+    }
+
+    /// Whether there is any object, as far as [`Resource::at_hand`] knows.
+    #[must_use]
+    pub fn has_any_at_hand(&self) -> Option<bool> {
+        Some(!self.store.cache.as_ref()?.snapshot().ok()?.is_empty())
     }
 
     /// One object, as [`Resource::at_hand`] finds all.

@@ -9,7 +9,7 @@ use api_machinery::gvk::{GroupResource, GroupVersionKind};
 use base::{SharedClock, SharedRng, TaskGroup};
 use feature_gates::Gates;
 use kinds::rules::{RuleContext, Rules};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use storage::{Backend, LeasePool, LeasePoolOptions, Metered, Observe, Transformed, Transformer};
 use watch_cache::{Cache, CacheOptions, Codec, Index};
 
@@ -200,6 +200,7 @@ impl Registry {
             store,
             conversion: setup.conversion,
             indexes,
+            listed: Mutex::default(),
             shared: Arc::clone(&self.shared),
         })
     }
@@ -240,10 +241,12 @@ impl Registry {
     /// The resource whose objects are of a kind.
     #[must_use]
     pub fn resource_of(&self, kind: &GroupVersionKind) -> Option<Arc<Resource>> {
-        self.resources().into_iter().find(|own| {
+        let resources = self.resources.read();
+        let found = resources.iter().find(|own| {
             let info = own.info();
-            info.group == &*kind.group && info.version == &*kind.version && info.kind == &*kind.kind
-        })
+            info.kind == &*kind.kind && info.group == &*kind.group && info.version == &*kind.version
+        });
+        found.cloned()
     }
 
     /// All resources, by group, version and name.

@@ -9,7 +9,8 @@ use base::{SharedClock, SharedRng};
 use feature_gates::Gates;
 use kinds::info::ResourceInfo;
 use kinds::rules::{RuleContext, Rules};
-use watch_cache::{CacheStats, Index, Stored};
+use parking_lot::Mutex;
+use watch_cache::{CacheStats, Index, Snapshot, Stored};
 
 use crate::codec::StorageMedia;
 use crate::companion::Companion;
@@ -60,7 +61,15 @@ pub struct Resource {
     pub(crate) conversion: Option<Arc<Conversion>>,
     pub(crate) companion: Arc<dyn Companion>,
     pub(crate) indexes: Arc<[Index]>,
+    /// All objects as they were asked for last.
+    pub(crate) listed: Mutex<Option<Listed>>,
     pub(crate) shared: Arc<Shared>,
+}
+
+/// All objects at a moment.
+pub(crate) struct Listed {
+    pub(crate) at: Arc<Snapshot>,
+    pub(crate) objects: Arc<[Arc<dyn Object>]>,
 }
 
 impl Resource {

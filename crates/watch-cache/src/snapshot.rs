@@ -94,6 +94,12 @@ impl Snapshot {
         self.size_bytes
     }
 
+    /// Whether nothing was changed between the two, which is told without looking at any object.
+    #[must_use]
+    pub fn has_same_objects(&self, other: &Self) -> bool {
+        self.objects.ptr_eq(&other.objects)
+    }
+
     /// One object.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Arc<Stored>> {

@@ -206,17 +206,21 @@ impl<'a> Run<'a> {
         let views = self.views(matched).await?;
         let facts = |answers: &_| Facts { object: Value::of_object(&*now), ..views.facts(matched, answers) };
         let mut outcome = Mutated::default();
-        match policy.holds(cx, attributes, Pass::Mutating, facts, params).await {
+        let begun = cx.clock.monotonic();
+        let (held, mut known) = policy.holds(cx, attributes, (Pass::Mutating, begun), facts, params).await;
+        match held {
             Held::Yes => {}
             Held::No => return Ok(outcome),
             Held::Failed(message) => return Ok(Mutated { failure: Some((message, PolicyError::Invalid)), ..outcome }),
         }
         for own in &policy.compiled {
-            let changed = answered(cx, attributes, |answers| {
+            let evaluated = answered(cx, attributes, known, |answers| {
                 let facts = Facts { object: Value::of_object(&*now), ..views.facts(matched, answers) };
                 change(cx, attributes, policy, own, (&*now, facts), params)
             });
-            match changed.await {
+            let (changed, ended) = evaluated.await;
+            known = ended;
+            match changed {
                 Changed::Nothing => {}
                 Changed::To(next) => (now, outcome.made) = (next, true),
                 Changed::Ends(error) => return Err(error),

@@ -151,6 +151,9 @@ impl Lookup for Fixture {
         let found = self.cached.iter().filter(|(own, object)| *own == resource && is_in(&**object));
         Some(found.map(|(_, object)| Arc::clone(object)).collect())
     }
+    fn has_any(&self, [_, _, resource]: [&str; 3]) -> bool {
+        self.cached.iter().any(|(own, _)| *own == resource)
+    }
     async fn all_filled(&self, place: [&str; 3], namespace: &str) -> Result<Vec<Arc<dyn Object>>, ApiError> {
         Ok(self.all_cached(place, namespace))
     }

@@ -94,13 +94,13 @@ async fn invoke(
     for params in &invocation.params {
         let begun = cx.clock.monotonic();
         let (params, facts) = (params.as_deref(), |answers: &_| views.facts(&plan.matched, answers));
-        let judgement = match policy.holds(cx, attributes, Pass::Validating, facts, params).await {
-            Held::Yes => answered(cx, attributes, |answers| judge(policy, &facts(answers), params)).await,
+        let (held, known) = policy.holds(cx, attributes, (Pass::Validating, begun), facts, params).await;
+        let (judgement, ended) = match held {
+            Held::Yes => answered(cx, attributes, known, |answers| judge(policy, &facts(answers), params)).await,
             Held::No => continue,
-            Held::Failed(message) => unknown(policy, message),
+            Held::Failed(message) => (unknown(policy, message), known),
         };
-        let took = cx.clock.monotonic() - begun;
-        apply(cx, attributes, (policy, invocation), judgement, took, decision);
+        apply(cx, attributes, (policy, invocation), judgement, ended - begun, decision);
     }
 }
 

@@ -11,11 +11,12 @@ use api_machinery::status::ApiError;
 use api_types::admissionregistration_v1::{MatchCondition, MatchResources, ParamKind, ParamRef, VERSIONS, Variable};
 use cel::Value;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use super::failure::FailurePolicy;
 use super::is_own;
 use crate::expressions::{Held, holds};
-use crate::lookup::{same, typed};
+use crate::lookup::same;
 use crate::manifests::of_type;
 use crate::matching::{Criteria, MatchPolicy, Rule};
 use crate::recorder::{ConditionKind, ConditionRun};
@@ -87,12 +88,23 @@ impl<P: PolicyKind> Default for Set<P> {
 /// The sets that count now: what files state and what the API has know nothing of each other.
 pub(crate) struct Sets<P: PolicyKind> {
     files: Mutex<Arc<Set<P>>>,
-    api: Mutex<Arc<Set<P>>>,
+    api: Mutex<OfApi<P>>,
+}
+
+/// Objects of one kind.
+type Objects = Arc<[Arc<dyn Object>]>;
+
+/// The set of what the API has.
+struct OfApi<P: PolicyKind> {
+    /// The policies and bindings that it was made of: nothing has changed for as long as these lists are handed out.
+    lists: [Objects; 2],
+    set: Arc<Set<P>>,
 }
 
 impl<P: PolicyKind> Default for Sets<P> {
     fn default() -> Self {
-        Self { files: Mutex::default(), api: Mutex::default() }
+        let api = OfApi { lists: [Arc::from([]), Arc::from([])], set: Arc::default() };
+        Self { files: Mutex::default(), api: Mutex::new(api) }
     }
 }
 
@@ -103,9 +115,11 @@ fn place<T: Kind>(cx: &Context) -> Option<[&'static str; 3]> {
 }
 
 /// All objects of a kind, once the cache is filled; none of one that is not served.
-async fn all<T: Kind + Object>(cx: &Context) -> Result<Vec<Arc<T>>, ApiError> {
-    let Some(place) = place::<T>(cx) else { return Ok(Vec::new()) };
-    Ok(cx.lookup.all_filled(place, "").await?.into_iter().filter_map(typed).collect())
+async fn all<T: Kind + Object>(cx: &Context) -> Result<Objects, ApiError> {
+    match place::<T>(cx) {
+        Some(place) => cx.lookup.all_shared(place).await,
+        None => Ok(Arc::from([])),
+    }
 }
 
 impl<P: PolicyKind> Sets<P> {
@@ -120,34 +134,44 @@ impl<P: PolicyKind> Sets<P> {
     /// When they cannot be.
     pub(crate) async fn current(&self, cx: &Context, attributes: &Attributes) -> Result<[Arc<Set<P>>; 2], ApiError> {
         let stated = cx.manifests.of_plugin(P::TYPE.kind);
-        let of_files = brought_up(cx, &self.files, of_type(&stated), of_type(&stated));
+        let of_files = bring_up(cx, &mut self.files.lock(), of_type(&stated), of_type(&stated));
         if is_own(attributes) {
             return Ok([of_files, Arc::default()]);
         }
         let bindings = all::<P::Binding>(cx).await?;
-        let policies = if bindings.is_empty() { Vec::new() } else { all::<P>(cx).await? };
-        Ok([of_files, brought_up(cx, &self.api, policies, bindings)])
+        let policies = if bindings.is_empty() { Arc::from([]) } else { all::<P>(cx).await? };
+        Ok([of_files, self.api.lock().brought_up(cx, [policies, bindings])])
     }
 }
 
 fn has_bindings<P: PolicyKind>(cx: &Context) -> bool {
-    let Some(place) = place::<P::Binding>(cx) else { return false };
-    cx.lookup.at_hand(place, "").is_none_or(|bindings| !bindings.is_empty())
+    place::<P::Binding>(cx).is_some_and(|place| cx.lookup.has_any(place))
 }
 
-/// The set of these policies and bindings, which replaces the former one where they are others.
-fn brought_up<P: PolicyKind>(
+impl<P: PolicyKind> OfApi<P> {
+    /// The set of these policies and bindings. It is locked meanwhile, so that one compiles for all who wait for it.
+    fn brought_up(&mut self, cx: &Context, lists: [Objects; 2]) -> Arc<Set<P>> {
+        let is_same = lists.iter().zip(&self.lists).all(|(new, own)| Arc::ptr_eq(new, own));
+        if !is_same {
+            let [policies, bindings] = &lists;
+            bring_up(cx, &mut self.set, of_type(policies), of_type(bindings));
+            self.lists = lists;
+        }
+        Arc::clone(&self.set)
+    }
+}
+
+/// The set of these policies and bindings, which replaces the current one where they are others.
+fn bring_up<P: PolicyKind>(
     cx: &Context,
-    current: &Mutex<Arc<Set<P>>>,
+    current: &mut Arc<Set<P>>,
     policies: Vec<Arc<P>>,
     bindings: Vec<Arc<P::Binding>>,
 ) -> Arc<Set<P>> {
-    // Held while it compiles, so that one does it for all who wait for it.
-    let mut current = current.lock();
     if !same(&current.seen.0, &policies) || !same(&current.seen.1, &bindings) {
         *current = Arc::new(current.next(cx, policies, bindings));
     }
-    Arc::clone(&current)
+    Arc::clone(current)
 }
 
 impl<P: PolicyKind> Set<P> {
@@ -205,22 +229,22 @@ impl<P: PolicyKind> Policy<P> {
         }
     }
 
-    /// Whether its conditions hold, with the objects of `facts` and a parameter.
+    /// Whether its conditions hold, with the objects of `facts` and a parameter; and when that was known.
     pub(crate) async fn holds<'s>(
         &'s self,
         cx: &Context,
         attributes: &Attributes,
-        pass: Pass,
+        (pass, begun): (Pass, Instant),
         facts: impl Fn(&Arc<Answers>) -> Facts<'s> + Send + Sync,
         params: Option<&'s dyn Object>,
-    ) -> Held {
+    ) -> (Held, Instant) {
         let (name, operation) = (self.name(), attributes.operation);
         let run = ConditionRun { name, kind: ConditionKind::Policy, pass, operation };
         let scene = |answers: &_| {
             let params = params.map_or(Value::Null, Value::of_object);
             Scene::new(facts(answers), params, Some(&self.composition))
         };
-        holds(cx, attributes, &run, &self.conditions, scene).await
+        holds(cx, attributes, &run, begun, &self.conditions, scene).await
     }
 
     /// The policy's name.

@@ -1,8 +1,8 @@
 //! A request's objects, in the versions that policies want them in, and what else expressions see of it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use admission_cel::{Answers, Facts};
+use admission_cel::{Answers, Facts, Kept};
 use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 use api_types::core_v1::Namespace;
@@ -26,6 +26,8 @@ pub(crate) struct Views<'a> {
     old: Option<&'a dyn Object>,
     namespace: Option<Arc<Namespace>>,
     converted: Vec<View>,
+    /// What expressions see of the request where it was matched as it was sent.
+    request: OnceLock<Value<'a>>,
     /// Tells whether nobody waits any more.
     is_late: Box<dyn Fn() -> bool + Send + Sync>,
 }
@@ -49,7 +51,7 @@ impl<'a> Views<'a> {
             Some(known.namespace(cx, &attributes.namespace).await?)
         };
         let is_late = Box::new(lateness(attributes));
-        Ok(Self { attributes, object, old, namespace, converted: Vec::new(), is_late })
+        Ok(Self { attributes, object, old, namespace, converted: Vec::new(), request: OnceLock::new(), is_late })
     }
 
     /// Converts the objects to the version that was matched, where that is not done yet.
@@ -82,18 +84,26 @@ impl<'a> Views<'a> {
                 view.map_or((None, None), |own| (own.object.as_deref(), own.old.as_deref()))
             }
         };
-        let (kind, resource) = match matched {
-            Matched::AsRequested => (&self.attributes.kind, self.attributes.place()),
-            Matched::As(served) => (&served.kind, served.place()),
+        let (kind, resource, kept) = match matched {
+            Matched::AsRequested => (&self.attributes.kind, self.attributes.place(), Some(self as &dyn Kept)),
+            Matched::As(served) => (&served.kind, served.place(), None),
         };
         let namespace = self.namespace.as_deref();
         Facts {
             object: object.map_or(Value::Null, Value::of_object),
             old_object: old.map_or(Value::Null, Value::of_object),
             request: request(self.attributes, kind, resource),
+            kept,
             namespace: namespace.map_or(Value::Null, |own| Value::of_object(own)),
             answers: Some(Arc::clone(answers)),
             interrupted: Some(&*self.is_late),
         }
+    }
+}
+
+impl Kept for Views<'_> {
+    fn request(&self) -> Value<'_> {
+        let own = self.attributes;
+        self.request.get_or_init(|| request(own, &own.kind, own.place()).value()).clone()
     }
 }

@@ -85,6 +85,7 @@ impl Asking<'_> {
                 object: shown.object.map_or(Value::Null, Value::of_object),
                 old_object: shown.old.map_or(Value::Null, Value::of_object),
                 request: request(attributes, shown.kind, shown.resource),
+                kept: None,
                 // Declared, but without a value for webhooks.
                 namespace: Value::Null,
                 answers: Some(Arc::clone(answers)),
@@ -92,7 +93,8 @@ impl Asking<'_> {
             };
             Scene::new(facts, Value::Null, None)
         };
-        match holds(cx, attributes, &run, &hook.conditions, scene).await {
+        let (held, _) = holds(cx, attributes, &run, cx.clock.monotonic(), &hook.conditions, scene).await;
+        match held {
             Held::Yes => Ok(true),
             Held::No => Ok(false),
             Held::Failed(error) if hook.fails_open => {

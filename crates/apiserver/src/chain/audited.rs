@@ -5,6 +5,7 @@ use std::sync::Arc;
 use audit::{Auditor, Context, Origin, Target};
 use component_base::flags::format_duration;
 use component_base::serving::{RemoteAddr, Response};
+use http::HeaderName;
 use http::header::USER_AGENT;
 use http::request::Parts;
 use tokio::time::Instant;
@@ -16,6 +17,8 @@ use crate::respond::path_and_query;
 /// What took longer is noted with how long it took.
 const SLOW_NS: u128 = 500_000_000;
 const LATENCY: &str = "apiserver.latency.k8s.io/total";
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 static UNHEARD: Context = Context::UNHEARD;
 
 /// What is noted of a request. It ends, if nobody has ended it before, when the last clone goes: who takes a connection
@@ -38,7 +41,7 @@ impl Audited {
     /// Of a request that has just come.
     pub(super) fn begin(auditor: Option<&Arc<Auditor>>, now: Instant, parts: &Parts, info: &RequestInfo) -> Self {
         let Some(auditor) = auditor else { return Self::default() };
-        let context = auditor.request(&origin(parts), target(info));
+        let context = auditor.request(origin(parts), target(info));
         Self(Some(Arc::new(Ending { context, began: now })))
     }
 
@@ -70,18 +73,18 @@ impl Audited {
 }
 
 fn origin(parts: &Parts) -> Origin {
-    let text = |name: &str| {
-        let values = parts.headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
-        values.collect::<Vec<_>>().join(",")
+    let text = |name: HeaderName| {
+        let mut values = parts.headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+        let first = values.next().unwrap_or_default().to_owned();
+        values.fold(first, |all, more| format!("{all},{more}"))
     };
-    let remote = parts.extensions.get::<RemoteAddr>().map(|remote| remote.0.ip().to_string());
     Origin {
-        audit_id: text(audit_id::HEADER.as_str()),
+        audit_id: text(audit_id::HEADER),
         uri: path_and_query(&parts.uri).to_owned(),
-        forwarded_for: text("x-forwarded-for"),
-        real_ip: text("x-real-ip"),
-        remote: remote.unwrap_or_default(),
-        user_agent: text(USER_AGENT.as_str()),
+        forwarded_for: text(FORWARDED_FOR),
+        real_ip: text(REAL_IP),
+        remote: parts.extensions.get::<RemoteAddr>().map(|remote| remote.0.ip()),
+        user_agent: text(USER_AGENT),
     }
 }
 
@@ -89,7 +92,7 @@ fn target(info: &RequestInfo) -> Target {
     Target {
         verb: info.verb.clone(),
         is_resource: info.is_resource,
-        path: info.path.clone(),
+        path: if info.is_resource { String::new() } else { info.path.clone() },
         group: info.group.clone(),
         version: info.version.clone(),
         resource: info.resource.clone(),

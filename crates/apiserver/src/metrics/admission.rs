@@ -132,8 +132,8 @@ pub(crate) struct AdmissionMetrics {
     condition_time: Histograms,
     condition_errors: Counters,
     condition_exclusions: Counters,
-    compilation: Histograms,
-    evaluation: Histograms,
+    compilation: Histogram,
+    evaluation: Histogram,
 }
 
 /// A series for each pass, operation and outcome.
@@ -155,8 +155,8 @@ impl AdmissionMetrics {
             condition_time: registry.histograms(&CONDITION_TIME),
             condition_errors: registry.counters(&CONDITION_ERRORS),
             condition_exclusions: registry.counters(&CONDITION_EXCLUSIONS),
-            compilation: registry.histograms(&COMPILATION),
-            evaluation: registry.histograms(&EVALUATION),
+            compilation: registry.histograms(&COMPILATION).with(&[]),
+            evaluation: registry.histograms(&EVALUATION).with(&[]),
         }
     }
 }
@@ -209,11 +209,11 @@ impl Recorder for AdmissionMetrics {
     }
 
     fn expressions_compiled(&self, took: Duration) {
-        self.compilation.with(&[]).observe(took.as_secs_f64());
+        self.compilation.observe(took.as_secs_f64());
     }
 
     fn expressions_evaluated(&self, took: Duration) {
-        self.evaluation.with(&[]).observe(took.as_secs_f64());
+        self.evaluation.observe(took.as_secs_f64());
     }
 
     fn conditions_evaluated(&self, run: &ConditionRun<'_>, took: Duration) {

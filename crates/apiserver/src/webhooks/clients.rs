@@ -1,6 +1,7 @@
 //! The clients of webhooks, one for each place that is asked.
 
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,7 +72,7 @@ pub(crate) struct WebhookClients {
 }
 
 /// What tells clients apart.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Key {
     /// Host and port, as certificates and credentials name the webhook.
     host: String,
@@ -79,6 +80,13 @@ struct Key {
     ca_bundle: Vec<u8>,
     /// Where connections go instead.
     dialled: Option<(String, u16)>,
+}
+
+/// Bundles are long, and those of one place mostly one: they are only compared.
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.host, self.port, &self.dialled).hash(state);
+    }
 }
 
 struct Kept {

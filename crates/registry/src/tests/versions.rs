@@ -98,6 +98,13 @@ async fn a_converted_object_and_its_frames_are_made_once() {
     let [first, second] = watches.as_mut_slice() else { panic!("two") };
     let (first, second) = (next(first).await, next(second).await);
     assert_eq!(first.json_frame().as_ptr(), second.json_frame().as_ptr());
+    let all = served.all_at_hand().unwrap();
+    assert!(Arc::ptr_eq(&all, &served.all_at_hand().unwrap()), "nothing has changed");
+    core.create(&cx, event("f"), &Hooks::none()).await.unwrap();
+    served.list(&cx, &ListOptions::default()).await.unwrap();
+    let more = served.all_at_hand().unwrap();
+    assert_eq!((all.len(), more.len(), served.has_any_at_hand()), (1, 2, Some(true)));
+    assert!(Arc::ptr_eq(&all[0], &more[0]), "what did not change is the same");
     assert_eq!(first.protobuf_frame().as_ptr(), second.protobuf_frame().as_ptr());
     let text = |change: &crate::ChangeEvent| String::from_utf8(change.json_frame().to_vec()).unwrap();
     assert!(text(&first).contains("\"apiVersion\":\"events.k8s.io/v1\""));
