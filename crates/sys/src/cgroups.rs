@@ -7,6 +7,7 @@
 mod fake;
 mod hierarchy;
 mod linux;
+mod pressure;
 mod v1;
 mod v2;
 
@@ -18,6 +19,7 @@ use std::time::Duration;
 
 pub use fake::FakeCgroups;
 pub use linux::LinuxCgroups;
+pub use pressure::{Pressure, Pressures, Stall};
 
 /// Which version does the limiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,6 +124,8 @@ pub struct Usage {
     /// How often the kernel killed a process because memory ran out.
     pub oom_kills: u64,
     pub throttling: Throttling,
+    /// Version 2 alone tells.
+    pub pressures: Pressures,
 }
 
 /// What a limit on CPU time did.

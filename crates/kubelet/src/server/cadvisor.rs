@@ -9,7 +9,7 @@ use api_types::core_v1::Pod;
 use component_base::serving::{Response, text};
 use http::{HeaderValue, StatusCode, header};
 use node_api::cri::v1::{ContainerStats, UInt64Value};
-use sys::cgroups::{CgroupPath, Usage};
+use sys::cgroups::{CgroupPath, Pressures, Usage};
 use sys::proc::{Interface, Proc};
 
 use super::stats::{Exposition, Sample, by_pod, name_of, seconds, started_at};
@@ -47,11 +47,22 @@ impl Families {
         self.put("container_memory_cache", labels, usage.cache_bytes.to_string());
         self.put("container_memory_swap", labels, usage.swap_bytes.to_string());
         self.put("container_oom_events_total", labels, usage.oom_kills.to_string());
+        self.of_pressures(labels, &usage.pressures);
         let throttling = &usage.throttling;
         if throttling.periods > 0 {
             self.put("container_cpu_cfs_periods_total", labels, throttling.periods.to_string());
             self.put("container_cpu_cfs_throttled_periods_total", labels, throttling.throttled_periods.to_string());
             self.put("container_cpu_cfs_throttled_seconds_total", labels, seconds(throttling.throttled_ns));
+        }
+    }
+
+    /// How long something waited, and how long everything did.
+    fn of_pressures(&mut self, labels: &str, pressures: &Pressures) {
+        let all = [(pressures.cpu, &CPU_PRESSURE), (pressures.memory, &MEMORY_PRESSURE), (pressures.io, &IO_PRESSURE)];
+        for (pressure, [waiting, stalled]) in all {
+            let Some(pressure) = pressure else { continue };
+            self.put(waiting, labels, seconds(pressure.some.total_us.saturating_mul(1000)));
+            self.put(stalled, labels, seconds(pressure.full.total_us.saturating_mul(1000)));
         }
     }
 
@@ -68,6 +79,14 @@ impl Families {
         }
     }
 }
+
+/// Families of pressures: some waited, all waited.
+const CPU_PRESSURE: [&str; 2] =
+    ["container_pressure_cpu_waiting_seconds_total", "container_pressure_cpu_stalled_seconds_total"];
+const MEMORY_PRESSURE: [&str; 2] =
+    ["container_pressure_memory_waiting_seconds_total", "container_pressure_memory_stalled_seconds_total"];
+const IO_PRESSURE: [&str; 2] =
+    ["container_pressure_io_waiting_seconds_total", "container_pressure_io_stalled_seconds_total"];
 
 /// Families of what went through interfaces: bytes, packets, errors and what was dropped.
 const RECEIVED: [&str; 4] = [
@@ -227,6 +246,12 @@ mod tests {
         families.beyond_runtime("{a=\"1\"}", &usage);
         assert_eq!(families.0["container_cpu_cfs_throttled_seconds_total"][0].1, "1.500000000");
 
+        assert!(!families.0.contains_key("container_pressure_cpu_waiting_seconds_total"), "the kernel does not tell");
+        let stall = |total_us| sys::cgroups::Stall { total_us, ..Default::default() };
+        let cpu = Some(sys::cgroups::Pressure { some: stall(2_500_000), full: stall(500_000) });
+        families.of_pressures("{a=\"1\"}", &Pressures { cpu, ..Pressures::default() });
+        assert_eq!(families.0["container_pressure_cpu_waiting_seconds_total"][0].1, "2.500000000");
+        assert_eq!(families.0["container_pressure_cpu_stalled_seconds_total"][0].1, "0.500000000");
         let counts = |bytes, dropped| Counts { bytes, packets: 0, errors: 0, dropped };
         let eth0 = Interface { name: "eth0".into(), received: counts(5, 1), sent: counts(6, 2) };
         families.of_interfaces("{a=\"1\"}", &[eth0]);

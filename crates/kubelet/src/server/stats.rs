@@ -13,7 +13,7 @@ use node_api::cri::Images;
 use node_api::cri::v1::{ContainerStats, FilesystemUsage};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
-use sys::cgroups::Usage;
+use sys::cgroups::{Pressure, Stall, Usage};
 use sys::proc::Proc;
 
 use super::route::json_answer;
@@ -281,7 +281,7 @@ fn pod_stats(
     shown.insert("startTime".into(), json!(pod.status.start_time.unwrap_or_default().to_string()));
     let known = api.engine.pod_by_uid(&meta.uid);
     let pod = known.as_deref().unwrap_or(pod);
-    let containers: Vec<Value> = containers.iter().map(|one| container_stats(pod, one, time, extent)).collect();
+    let containers: Vec<Value> = containers.iter().map(|one| container_stats(api, pod, one, time, extent)).collect();
     shown.insert("containers".into(), json!(containers));
     let group = api.stats.groups.group(pod);
     if let Ok(usage) = api.stats.groups.cgroups().usage(&group) {
@@ -295,7 +295,7 @@ fn pod_stats(
     Value::Object(shown)
 }
 
-fn container_stats(pod: &Pod, stats: &ContainerStats, time: &str, extent: Extent) -> Value {
+fn container_stats(api: &Api, pod: &Pod, stats: &ContainerStats, time: &str, extent: Extent) -> Value {
     let number = |value: &Option<node_api::cri::v1::UInt64Value>| value.as_ref().map(|value| value.value);
     let mut shown = Map::new();
     let name = name_of(stats);
@@ -317,6 +317,15 @@ fn container_stats(pod: &Pod, stats: &ContainerStats, time: &str, extent: Extent
             "pageFaults": number(&memory.page_faults), "majorPageFaults": number(&memory.major_page_faults),
         }));
     }
+    if let Some(usage) = stats.attributes.as_ref().and_then(|own| super::cadvisor::usage_of(api, pod, &own.id)) {
+        let psi = usage.pressures;
+        shown.extend(psi.io.map(|io| ("io".to_owned(), json!({"time": time, "psi": stalls(io)}))));
+        for (part, of) in [("cpu", psi.cpu), ("memory", psi.memory)] {
+            if let (Some(Value::Object(part)), Some(of)) = (shown.get_mut(part), of) {
+                part.insert("psi".to_owned(), stalls(of));
+            }
+        }
+    }
     if let (Extent::All, Some(layer)) = (extent, &stats.writable_layer) {
         let used =
             json!({"time": time, "usedBytes": number(&layer.used_bytes), "inodesUsed": number(&layer.inodes_used)});
@@ -326,15 +335,32 @@ fn container_stats(pod: &Pod, stats: &ContainerStats, time: &str, extent: Extent
 }
 
 fn put_usage(shown: &mut Map<String, Value>, usage: &Usage, rate: Option<u64>, time: &str, capacity: Option<u64>) {
-    shown.insert("cpu".into(), json!({"time": time, "usageNanoCores": rate, "usageCoreNanoSeconds": usage.cpu_ns}));
+    let psi = usage.pressures;
+    shown.insert(
+        "cpu".into(),
+        json!({
+            "time": time, "usageNanoCores": rate, "usageCoreNanoSeconds": usage.cpu_ns, "psi": psi.cpu.map(stalls),
+        }),
+    );
+    shown.extend(psi.io.map(|io| ("io".to_owned(), json!({"time": time, "psi": stalls(io)}))));
     shown.insert(
         "memory".into(),
         json!({
             "time": time, "usageBytes": usage.memory_bytes, "workingSetBytes": usage.working_set_bytes,
             "rssBytes": usage.rss_bytes, "pageFaults": usage.page_faults, "majorPageFaults": usage.major_page_faults,
             "availableBytes": capacity.map(|capacity| capacity.saturating_sub(usage.working_set_bytes)),
+            "psi": psi.memory.map(stalls),
         }),
     );
+}
+
+/// How long tasks waited for a resource.
+fn stalls(pressure: Pressure) -> Value {
+    let stall = |stall: Stall| {
+        let [avg10, avg60, avg300] = stall.shares.map(|share| f64::from(share) / 100.0);
+        json!({"total": stall.total_us, "avg10": avg10, "avg60": avg60, "avg300": avg300})
+    };
+    json!({"full": stall(pressure.full), "some": stall(pressure.some)})
 }
 
 /// `/metrics/resource`, which the cluster's metrics server reads.
@@ -451,6 +477,17 @@ impl Exposition {
 mod tests {
     use super::*;
     use crate::eviction::{ContainerUse, VolumeUse};
+
+    #[test]
+    fn pressures_are_shown_where_the_kernel_tells() {
+        let pressure = Pressure { some: Stall { shares: [150, 7, 10_000], total_us: 12 }, full: Stall::default() };
+        let pressures = sys::cgroups::Pressures { io: Some(pressure), ..Default::default() };
+        let mut shown = Map::new();
+        put_usage(&mut shown, &Usage { pressures, ..Usage::default() }, None, "now", None);
+        let some = json!({"total": 12, "avg10": 1.5, "avg60": 0.07, "avg300": 100.0});
+        assert_eq!(shown["io"]["psi"]["some"], some);
+        assert!(shown["cpu"]["psi"].is_null() && shown["memory"]["psi"].is_null());
+    }
 
     #[test]
     fn pods_show_what_they_have_on_the_disk() {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use super::super::{FakeCgroups, Limit, Throttling, destroy};
+use super::super::{FakeCgroups, Limit, Pressure, Pressures, Stall, Throttling, destroy};
 use super::*;
 use crate::test_support::is_root;
 
@@ -96,6 +96,7 @@ fn usage_of_version_2() {
             ("memory.events", "oom 2\noom_kill 1\n"),
             ("memory.stat", stat),
             ("memory.swap.current", "70\n"),
+            ("cpu.pressure", "some avg10=0.00 avg60=0.00 avg300=1.50 total=8\n"),
         ],
     );
     let expected = Usage {
@@ -112,6 +113,10 @@ fn usage_of_version_2() {
         swap_bytes: 70,
         oom_kills: 1,
         throttling: Throttling { periods: 9, throttled_periods: 4, throttled_ns: 6000 },
+        pressures: Pressures {
+            cpu: Some(Pressure { some: Stall { shares: [0, 0, 150], total_us: 8 }, full: Stall::default() }),
+            ..Pressures::default()
+        },
     };
     assert_eq!(LinuxCgroups::at(root.path()).usage(&group("g")).unwrap(), expected);
 }

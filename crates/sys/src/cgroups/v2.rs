@@ -1,9 +1,10 @@
 //! Version 2: one hierarchy, in which a group's controllers are enabled by its parent.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::hierarchy::{self, Hierarchy};
+use super::pressure::{self, Pressure, Pressures};
 use super::{CgroupError, CgroupPath, Limit, Limits, Throttling, Usage};
 
 const DEFAULT_PERIOD_US: u64 = 100_000;
@@ -104,6 +105,11 @@ impl V2 {
                 throttled_periods: hierarchy::keyed(&cpu, "nr_throttled"),
                 throttled_ns: hierarchy::keyed(&cpu, "throttled_usec").saturating_mul(1000),
             },
+            pressures: Pressures {
+                cpu: pressure(&directory, "cpu"),
+                memory: pressure(&directory, "memory"),
+                io: pressure(&directory, "io"),
+            },
         })
     }
 
@@ -131,6 +137,11 @@ impl V2 {
             },
         }
     }
+}
+
+/// What a group waits for, where the kernel tells.
+fn pressure(directory: &Path, resource: &str) -> Option<Pressure> {
+    pressure::parse(&hierarchy::read(&directory.join(format!("{resource}.pressure"))).ok()?)
 }
 
 /// Version 1's shares (2 to 262144) on version 2's scale (1 to 10000).
