@@ -7,9 +7,7 @@ use crate::feature::Feature;
 /// By name.
 pub(crate) const ABSENT: &[Feature] = &[
     Feature::named("DRAExtendedResource"),
-    Feature::named("KubeletTracing"),
     Feature::named("MutableCSINodeAllocatableCount"),
-    Feature::named("NodeLogQuery"),
     Feature::named("SELinuxChangePolicy"),
     Feature::named("SELinuxMountReadWriteOncePod"),
     Feature::named("WinDSR"),

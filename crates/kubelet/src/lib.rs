@@ -12,6 +12,7 @@ mod resource_managers;
 mod run;
 mod server;
 mod shutdown;
+mod traces;
 mod watchdog;
 
 pub use config::COMPONENT;

@@ -23,6 +23,7 @@ use sys::cgroups::{Cgroups, LinuxCgroups, Version};
 use sys::exec::LinuxExec;
 use sys::mounts::LinuxMounts;
 use sys::net::{IpRoute, Network};
+use tracing_otlp::Tracer;
 
 use crate::certificates;
 use crate::config::{self, Plan, gates};
@@ -39,6 +40,7 @@ use crate::resource_managers;
 use crate::resources::{PodGroups, all_pods_limits};
 use crate::setup::Setup;
 use crate::shutdown;
+use crate::traces;
 use crate::volumes::{CsiDeps, Layout, VolumeDeps, VolumeSet};
 use crate::watchdog;
 
@@ -46,6 +48,8 @@ use crate::watchdog;
 const IDLE_SYNCS: u32 = 5;
 /// Time that an event gets to be sent before the process ends.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Time that the last spans of traces get to be sent.
+const LAST_SPANS: Duration = Duration::from_secs(2);
 /// Time that requests get to end.
 const SERVER_DRAIN: Duration = Duration::from_secs(1);
 
@@ -93,6 +97,9 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     lifecycle.shutdown_requested().await;
     for server in servers {
         server.shutdown(SERVER_DRAIN).await;
+    }
+    if let Some(tracer) = &dependencies.tracer {
+        tracer.shut_down(LAST_SPANS).await;
     }
     Ok(())
 }
@@ -177,6 +184,7 @@ struct Dependencies {
     gauge: Arc<dyn Gauge>,
     events: Arc<dyn Events>,
     facts: Facts,
+    tracer: Option<Tracer>,
 }
 
 impl Dependencies {
@@ -188,6 +196,7 @@ impl Dependencies {
         clients: Option<Clients>,
         metrics: Registries,
     ) -> Result<Self, BoxError> {
+        let tracer = traces::start(plan, lifecycle, &metrics.all)?;
         let own_metrics = metrics.own.clone();
         own_metrics.node_name.with(&[&plan.node.name]).set(1.0);
         own_metrics.cgroup_version.with(&[]).set(if cgroups.version() == Version::V2 { 2.0 } else { 1.0 });
@@ -236,6 +245,7 @@ impl Dependencies {
             rng: lifecycle.rng().clone(),
             metrics: own_metrics,
             tasks: lifecycle.tasks().clone(),
+            tracer: tracer.clone(),
         });
         let (told, csi) = (volumes.clone(), extensions.clone());
         state.set_health(Arc::new(EngineHealth { engine: engine.clone(), volumes: told, csi }));
@@ -255,6 +265,7 @@ impl Dependencies {
             gauge,
             events,
             facts,
+            tracer,
         })
     }
 

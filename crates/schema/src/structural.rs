@@ -23,6 +23,7 @@ pub use defaults::{drop_nulls, fill_defaults};
 pub use field_path::field_path;
 pub use formats::is_known as is_known_format;
 pub use list_types::check_list_types;
+pub use pattern::compile as compile_pattern;
 pub use prune::prune;
 pub use rules::Rules;
 pub use validate::{validate, validate_update};

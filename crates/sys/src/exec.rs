@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::sync::mpsc;
 
 pub use fake::FakeExec;
 pub use linux::LinuxExec;
@@ -226,6 +227,11 @@ pub trait Exec: Send + Sync {
     /// Runs the program to its end; whatever its exit code, that is a success here. Dropping the future kills it, with
     /// everything in its process group; what it leaves running in that group at its end is killed too.
     async fn run(&self, command: &Command) -> Result<Output, ExecError>;
+
+    /// Runs the program and passes on what it writes to either stream, piece by piece; while nobody takes the pieces, the
+    /// program waits. It is killed when nobody wants them any more, and at its deadline, and gets no standard input; the bound
+    /// of the output does not apply.
+    async fn pipe(&self, command: &Command, sink: mpsc::Sender<Vec<u8>>) -> Result<Exit, ExecError>;
 
     /// Starts a program that outlives the caller.
     async fn spawn(&self, daemon: &Daemon) -> Result<Process, ExecError>;

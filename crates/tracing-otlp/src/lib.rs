@@ -15,4 +15,4 @@ mod tracer;
 
 pub use endpoint::EndpointError;
 pub use settings::{DEFAULT_ENDPOINT, TracingSettings};
-pub use tracer::{Parent, Resource, Tracer};
+pub use tracer::{Parent, Resource, Tracer, traced};

@@ -125,7 +125,7 @@ const FAILED: i32 = 2;
 
 /// A batch as it is sent.
 pub(crate) fn request(of: &Of, records: Vec<Record>) -> ExportTraceServiceRequest {
-    let named = [("service.name", &of.service), ("service.instance.id", &of.instance)];
+    let named = [("service.name", &of.service), ("service.instance.id", &of.instance), ("host.name", &of.host)];
     let named = named.into_iter().filter(|(_, value)| !value.is_empty());
     let attributes = named.map(|(name, value)| key_value(name, AttributeValue::from(value.clone()))).collect();
     let scope = InstrumentationScope { name: of.service.clone() };

@@ -42,7 +42,7 @@ fn tracer(endpoint: &str, per_million: i32, tasks: &TaskGroup) -> Tracer {
 fn tracer_by(endpoint: &str, per_million: i32, tasks: &TaskGroup, connector: &SharedConnector) -> Tracer {
     let settings =
         TracingSettings { endpoint: Some(endpoint.to_owned()), sampling_rate_per_million: Some(per_million) };
-    let resource = Resource { service: "apiserver".to_owned(), instance: "one".to_owned() };
+    let resource = Resource { service: "apiserver".to_owned(), instance: "one".to_owned(), host: String::new() };
     let (clock, rng): (SharedClock, SharedRng) = (SystemClock::shared(), Rng::seeded(3));
     Tracer::start(&settings, resource, &clock, &rng, tasks, connector).unwrap()
 }
@@ -194,6 +194,32 @@ async fn a_collector_that_is_gone_or_refuses_costs_spans_and_nothing_else() {
     let begun = tokio::time::Instant::now();
     gone.shut_down(Duration::from_secs(10)).await;
     assert!(begun.elapsed() < Duration::from_secs(8) && gone.dropped() == 5_000, "{}", gone.dropped());
+}
+
+#[tokio::test]
+async fn work_of_its_own_is_a_trace_of_its_own() {
+    let set = Set::start(1_000_000).await;
+    let work = async {
+        tokio::task::yield_now().await;
+        drop(child("below"));
+        7
+    };
+    assert_eq!(traced(Some(&set.tracer), "syncPod", |span| span.set("k8s.pod.name", "web"), work).await, 7);
+    assert!(current().is_none());
+    let told = |_: &mut base::trace::Span| panic!("nobody records this");
+    traced(None, "syncPod", told, async { assert!(current().is_none()) }).await;
+    let never = tracer(&set.collector.endpoint(), 0, &set.tasks);
+    let passed_on = async {
+        let mut headers = HeaderMap::new();
+        inject(&child("x"), &mut headers);
+        assert!(headers[base::trace::TRACEPARENT].to_str().unwrap().ends_with("-00"));
+    };
+    traced(Some(&never), "syncPod", told, passed_on).await;
+    set.end().await;
+    let spans = set.collector.spans();
+    let [below, work] = spans.as_slice() else { panic!("{spans:?}") };
+    assert_eq!((work.name.as_str(), work.kind, work.attributes["k8s.pod.name"].as_str()), ("syncPod", 1, "web"));
+    assert_eq!((&below.parent, &below.trace), (&work.span, &work.trace));
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use base::trace::{Kind, Record, Recorder, Span, SpanContext};
+use base::trace::{Kind, Record, Recorder, Scope, Span, SpanContext};
 use base::{SharedClock, SharedConnector, SharedRng, TaskGroup};
 use tokio::sync::mpsc;
 
@@ -23,6 +23,8 @@ pub struct Resource {
     pub service: String,
     /// `service.instance.id`; empty for none.
     pub instance: String,
+    /// `host.name`; empty for none.
+    pub host: String,
 }
 
 /// What a request says of the trace that it belongs to.
@@ -115,6 +117,10 @@ impl Tracer {
     /// the trace in either case.
     #[must_use]
     pub fn root(&self, parent: Parent, name: impl Into<Cow<'static, str>>) -> (SpanContext, Span) {
+        self.begin(parent, name.into(), Kind::Server)
+    }
+
+    fn begin(&self, parent: Parent, name: Cow<'static, str>, kind: Kind) -> (SpanContext, Span) {
         let span_id = self.0.span_id();
         let (trace_id, parent_id, is_sampled, link) = match parent {
             Parent::Trusted(parent) => (parent.trace_id, Some(parent.span_id), parent.is_sampled, None),
@@ -129,7 +135,7 @@ impl Tracer {
         if !is_sampled {
             return (context, Span::none());
         }
-        let record = Record::begun(context, name, Kind::Server, self.0.now());
+        let record = Record::begun(context, name, kind, self.0.now());
         let recorder: Arc<dyn Recorder> = Arc::clone(&self.0) as _;
         (context, Span::recorded(recorder, Record { parent: parent_id, link, ..record }))
     }
@@ -147,6 +153,24 @@ impl Tracer {
             tracing::warn!("The collector of traces did not take the last of them in time");
         }
     }
+}
+
+/// Does work of the process's own in a trace of its own; without a tracer, nothing but the work. `tell` says more of the span
+/// where it is recorded.
+pub async fn traced<F: Future>(
+    tracer: Option<&Tracer>,
+    name: &'static str,
+    tell: impl FnOnce(&mut Span),
+    work: F,
+) -> F::Output {
+    let Some(tracer) = tracer else { return work.await };
+    let (context, mut span) = tracer.begin(Parent::None, Cow::Borrowed(name), Kind::Internal);
+    if span.is_recorded() {
+        tell(&mut span);
+    }
+    let scope = Scope::of(&span, None).unwrap_or_else(|| Scope::passed_on(context, None));
+    // On the heap, as what is traced must not make the work larger that is not.
+    scope.run(Box::pin(work)).await
 }
 
 /// As OpenTelemetry's libraries turn a share of traces into a bound of their ids.

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use audit::{Auditor, Context, Origin, Target};
 use component_base::flags::format_duration;
-use component_base::serving::{RemoteAddr, Response};
+use component_base::serving::{RemoteAddr, Response, hold};
 use http::HeaderName;
 use http::header::USER_AGENT;
 use http::request::Parts;
 use tokio::time::Instant;
 
-use super::{audit_id, held};
+use super::audit_id;
 use crate::request::RequestInfo;
 use crate::respond::path_and_query;
 
@@ -56,7 +56,7 @@ impl Audited {
         let code = response.status().as_u16();
         if is_long_running {
             ending.context.started(code).await;
-            return held::hold(response, self);
+            return hold(response, self);
         }
         let took = (now - ending.began).as_nanos();
         if took > SLOW_NS {
@@ -68,7 +68,7 @@ impl Audited {
             return response;
         }
         ending.context.sending(code);
-        held::hold(response, self)
+        hold(response, self)
     }
 }
 

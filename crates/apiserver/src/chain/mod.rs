@@ -9,7 +9,6 @@ mod authorize;
 mod cors;
 mod deadline;
 mod go_away;
-mod held;
 mod impersonate;
 pub(crate) mod observe;
 mod refusal;

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use component_base::serving::{RemoteAddr, Response, TakenBy};
+use component_base::serving::{RemoteAddr, Response, TakenBy, hold};
 use http::request::Parts;
 use http::{HeaderValue, StatusCode, Uri, header};
 use tokio::time::Instant;
 
-use super::held;
 use super::stages::ReadBytes;
 use crate::cx::ApiCx;
 use crate::metrics::ApiMetrics;
@@ -222,7 +221,7 @@ impl Observation {
             #[expect(clippy::cast_precision_loss, reason = "a histogram of sizes")]
             self.cx.metrics.sizes.with(&self.labels.values()).observe(bytes as f64);
         }
-        held::hold(response, self)
+        hold(response, self)
     }
 }
 

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use base::trace;
-use component_base::serving::{self, Response, TakenBy, full, text};
+use component_base::serving::{self, Response, TakenBy, full, hold, text};
 use futures_util::FutureExt as _;
 use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, STRICT_TRANSPORT_SECURITY};
 use http::{HeaderValue, StatusCode};
@@ -14,8 +14,8 @@ use super::audited::Audited;
 use super::refusal::Refusal;
 use super::stages::{Authenticated, Received, Request};
 use super::{
-    audit_id, authenticate, authorize, cors, deadline, go_away, held, impersonate, observe, running, seats,
-    storage_versions, traced,
+    audit_id, authenticate, authorize, cors, deadline, go_away, impersonate, observe, running, seats, storage_versions,
+    traced,
 };
 use crate::cx::ApiCx;
 use crate::limits::Admitted;
@@ -116,7 +116,7 @@ impl Road {
             response.extensions_mut().insert(TakenBy::new(deadline));
         }
         // Shutdown waits for what is still being sent, too.
-        Ok(if running.is_counted() { held::hold(response, running) } else { response })
+        Ok(if running.is_counted() { hold(response, running) } else { response })
     }
 
     /// Who, and then all that follows from that, within the trace that it belongs to.
@@ -155,7 +155,7 @@ impl Road {
             Ok(mut seat) => {
                 let response = formed(&preferences, self.allowed(request).await);
                 match seat.take_stream_guard() {
-                    Some(guard) => held::hold(response, guard),
+                    Some(guard) => hold(response, guard),
                     None => response,
                 }
             }

@@ -5,12 +5,11 @@ use std::time::SystemTime;
 
 use api_types::authentication_v1::UserInfo;
 use base::trace::{AttributeValue, Kind, Scope, Span, SpanContext, TRACESTATE};
-use component_base::serving::Response;
+use component_base::serving::{Response, hold};
 use http::HeaderMap;
 use tracing_otlp::Parent;
 
 use super::audit_id;
-use super::held;
 use super::refusal::Refusal;
 use super::stages::{Authenticated, Request};
 use crate::cx::ApiCx;
@@ -66,7 +65,7 @@ pub(super) fn end(mut span: Span, outcome: Result<Response, Refusal>) -> Result<
     if code >= 500 {
         span.fail("");
     }
-    outcome.map(|response| held::hold(response, span))
+    outcome.map(|response| hold(response, span))
 }
 
 fn is_trusted(user: &UserInfo) -> bool {

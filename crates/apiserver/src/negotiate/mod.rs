@@ -9,5 +9,5 @@ pub(crate) mod routing;
 pub(crate) use accept::{CBOR_SEQUENCE, Choice, Offer, Preferences, Target, preferred};
 pub(crate) use content_type::body_type;
 pub(crate) use content_type::{PatchType, patch_type};
-pub(crate) use gzip::{Compressed, compressed, is_worth_compressing};
+pub(crate) use gzip::{Compressed, is_worth_compressing};
 pub(crate) use media_type::{Forms, MediaType};

@@ -8,13 +8,13 @@ use api_machinery::protobuf;
 use api_machinery::status::ApiError;
 use api_machinery::yaml;
 use bytes::Bytes;
-use component_base::serving::{Body, Response, full, text};
+use component_base::serving::{Body, Response, compressed, full, text};
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, VARY};
 use http::{HeaderValue, StatusCode, Uri};
 
 use super::indent::indent;
 use super::status::status_of;
-use crate::negotiate::{Choice, MediaType, Offer, Preferences, compressed, is_worth_compressing};
+use crate::negotiate::{Choice, MediaType, Offer, Preferences, is_worth_compressing};
 
 /// Any object, in the form that the client wants.
 ///

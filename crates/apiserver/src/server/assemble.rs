@@ -277,7 +277,8 @@ fn tracer(
     metrics: &Metrics,
 ) -> Result<Option<Tracer>, BuildError> {
     let Some(settings) = &config.tracing else { return Ok(None) };
-    let resource = Resource { service: "apiserver".to_owned(), instance: server_id(&config.host_name()) };
+    let resource =
+        Resource { service: "apiserver".to_owned(), instance: server_id(&config.host_name()), host: String::new() };
     let (clock, rng, tasks) = (lifecycle.clock(), lifecycle.rng(), lifecycle.tasks());
     let tracer = Tracer::start(settings, resource, clock, rng, tasks, egress.control_plane())?;
     let counted = tracer.clone();

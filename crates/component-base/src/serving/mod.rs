@@ -6,7 +6,9 @@
 mod body;
 mod connection;
 mod expiry;
+mod gzip;
 mod handler;
+mod held;
 #[cfg(test)]
 mod hostile_tests;
 mod listener;
@@ -20,7 +22,9 @@ mod tests;
 pub use body::{Body, BoxError, empty, full, text};
 pub use connection::{GoAway, LocalAddr, PeerCertificates, RemoteAddr, SniName};
 pub use expiry::TakenBy;
+pub use gzip::compressed;
 pub use handler::{Handler, HandlerFn, Request, Response, handler_fn};
+pub use held::hold;
 pub use listener::{ListenError, PortSharing, bind};
 pub use newcomers::Newcomer;
 pub use query::{Query, decode_query};

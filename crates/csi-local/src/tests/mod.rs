@@ -16,10 +16,10 @@ use node_api::csi::v1::volume_capability::access_mode::Mode;
 use node_api::csi::v1::volume_capability::{AccessMode, AccessType, BlockVolume, MountVolume};
 use node_api::csi::v1::*;
 use parking_lot::Mutex;
-use sys::exec::{Command, Daemon, Exec, ExecError, LinuxExec, Output};
+use sys::exec::{Command, Daemon, Exec, ExecError, Exit, LinuxExec, Output};
 use sys::mounts::{FakeMounts, LinuxMounts, Mounts, Unmount};
 use sys::process::Process;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 use tonic::{Code, Request, Status};
 
 use crate::{Driver, Machine, Settings};
@@ -57,6 +57,10 @@ impl Exec for Tools {
             loops.retain(|_, device| *device != argument);
         }
         Ok(Output::ok(""))
+    }
+
+    async fn pipe(&self, command: &Command, sink: mpsc::Sender<Vec<u8>>) -> Result<Exit, ExecError> {
+        LinuxExec.pipe(command, sink).await
     }
 
     async fn spawn(&self, daemon: &Daemon) -> Result<Process, ExecError> {

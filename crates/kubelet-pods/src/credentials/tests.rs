@@ -11,9 +11,9 @@ use async_trait::async_trait;
 use base::TokioClock;
 use client::fake::FakeServer;
 use serde_json::{Value, json};
-use sys::exec::{Command, Daemon, Exec, ExecError, FakeExec, LinuxExec, Output};
+use sys::exec::{Command, Daemon, Exec, ExecError, Exit, FakeExec, LinuxExec, Output};
 use sys::process::Process;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 
 use super::*;
 use crate::interfaces::ImageCredentials as _;
@@ -297,6 +297,10 @@ impl Exec for Slow {
         self.runs.fetch_add(1, Ordering::Relaxed);
         self.permits.acquire().await.unwrap().forget();
         Ok(answer("Image", json!({"cacheDuration": "0s"})))
+    }
+
+    async fn pipe(&self, command: &Command, sink: mpsc::Sender<Vec<u8>>) -> Result<Exit, ExecError> {
+        LinuxExec.pipe(command, sink).await
     }
 
     async fn spawn(&self, daemon: &Daemon) -> Result<Process, ExecError> {

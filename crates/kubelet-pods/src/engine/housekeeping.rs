@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use component_helpers::pod_state::is_active;
 use tokio::time::MissedTickBehavior;
+use tracing_otlp::traced;
 
 use super::Inner;
 use super::state::{Input, Stage};
@@ -122,7 +123,8 @@ impl Inner {
         ticks.tick().await;
         loop {
             ticks.tick().await;
-            let errors = self.collect_containers_once(Finished::Kept).await;
+            let collecting = self.collect_containers_once(Finished::Kept);
+            let errors = traced(self.tracer.as_ref(), "Containers/GarbageCollect", |_| (), collecting).await;
             if !errors.is_empty() {
                 self.node_event("ContainerGCFailed", &errors.join(", "));
             }
@@ -163,7 +165,9 @@ impl Inner {
         loop {
             ticks.tick().await;
             let (mounted, now) = (self.mounted_images(), self.clock.wall());
-            let Err(error) = self.images.lock().await.collect(&self.runtime, &mounted, now).await else {
+            let mut images = self.images.lock().await;
+            let collecting = images.collect(&self.runtime, &mounted, now);
+            let Err(error) = traced(self.tracer.as_ref(), "Images/GarbageCollect", |_| (), collecting).await else {
                 failed = false;
                 continue;
             };

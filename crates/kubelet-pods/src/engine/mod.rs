@@ -36,6 +36,8 @@ mod sync_loop;
 pub mod test_node;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod traces_tests;
 mod worker;
 mod workers;
 
@@ -52,6 +54,7 @@ use node_api::cri::{Images, Runtime};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tracing_otlp::Tracer;
 
 use crate::admission::{Admission, Allocations};
 use crate::collect;
@@ -97,6 +100,8 @@ pub struct EngineDeps {
     pub metrics: Arc<KubeletMetrics>,
     /// Everything the engine starts ends with this.
     pub tasks: TaskGroup,
+    /// Records what the engine does, where traces are recorded.
+    pub tracer: Option<Tracer>,
 }
 
 /// The pods of this node. Clones share it.
@@ -138,6 +143,7 @@ struct Inner {
     clock: SharedClock,
     rng: SharedRng,
     tasks: TaskGroup,
+    tracer: Option<Tracer>,
 }
 
 /// What the sync loop listens to.
@@ -167,7 +173,7 @@ impl PodEngine {
     /// An engine that does nothing yet.
     #[must_use]
     pub fn new(deps: EngineDeps) -> Self {
-        let EngineDeps { settings, side, client, runtime, images, clock, rng, metrics, tasks } = deps;
+        let EngineDeps { settings, side, client, runtime, images, clock, rng, metrics, tasks, tracer } = deps;
         let settings = Arc::new(settings);
         let (delivery_sender, deliveries) = mpsc::channel(crate::pod::DELIVERY_QUEUE);
         let (change_sender, changes) = mpsc::channel(pleg::EVENT_QUEUE);
@@ -225,6 +231,7 @@ impl PodEngine {
             clock,
             rng,
             tasks,
+            tracer,
         };
         Self { inner: Arc::new(inner) }
     }

@@ -203,11 +203,23 @@ pub fn engine_with(
     settings: PodSettings,
     node: &Arc<TestNode>,
     client: Option<client::Client>,
-    (runtime, images): (Arc<dyn Runtime>, Arc<dyn Images>),
+    runtimes: (Arc<dyn Runtime>, Arc<dyn Images>),
     clock: SharedClock,
     tasks: &TaskGroup,
 ) -> PodEngine {
-    let engine = PodEngine::new(EngineDeps {
+    started(parts(settings, node, client, runtimes, clock, tasks))
+}
+
+/// What an engine is made of that records no traces.
+pub fn parts(
+    settings: PodSettings,
+    node: &Arc<TestNode>,
+    client: Option<client::Client>,
+    (runtime, images): (Arc<dyn Runtime>, Arc<dyn Images>),
+    clock: SharedClock,
+    tasks: &TaskGroup,
+) -> EngineDeps {
+    EngineDeps {
         settings,
         side: node.side(),
         client,
@@ -217,7 +229,13 @@ pub fn engine_with(
         rng: Rng::seeded(1),
         metrics: crate::metrics::KubeletMetrics::unseen(),
         tasks: tasks.clone(),
-    });
+        tracer: None,
+    }
+}
+
+/// Starts an engine.
+pub fn started(parts: EngineDeps) -> PodEngine {
+    let engine = PodEngine::new(parts);
     engine.restore().unwrap();
     engine.start();
     engine

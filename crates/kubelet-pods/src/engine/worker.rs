@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use api_types::core_v1::{Pod, PodStatus};
 use base::CancellationToken;
+use base::trace::Span;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use tracing_otlp::traced;
 
 use super::Inner;
 use super::state::{Input, Stage, WorkerState};
@@ -84,12 +86,7 @@ impl Inner {
     }
 
     fn measure_run(&self, uid: &str, job: &Job, began: Instant, first: bool) {
-        let operation = match job.state.stage {
-            Stage::Syncing if first => "create",
-            Stage::Syncing => "sync",
-            _ => "kill",
-        };
-        self.metrics.worker_duration.with(&[operation]).observe(began.elapsed().as_secs_f64());
+        self.metrics.worker_duration.with(&[job.operation(first)]).observe(began.elapsed().as_secs_f64());
         if let Some(age) = self.workers.age(uid).filter(|_| first) {
             let before = age.saturating_sub(began.elapsed());
             self.metrics.worker_start.with(&[]).observe(before.as_secs_f64());
@@ -97,8 +94,10 @@ impl Inner {
     }
 
     async fn run_once(self: &Arc<Self>, uid: &str, job: &Job, last_end: Option<Instant>) -> Ran {
+        let tracer = self.tracer.as_ref();
+        let tell = |span: &mut Span| job.tell(last_end.is_none(), span);
         if job.state.stage == Stage::Terminated {
-            return self.clean(uid, job).await;
+            return traced(tracer, "syncTerminatedPod", tell, self.clean(uid, job)).await;
         }
         let seen = match self.runtime.cache.newer_than(&*self.runtime.runtime, uid, last_end).await {
             Ok(seen) => seen,
@@ -111,9 +110,10 @@ impl Inner {
         match job.state.stage {
             Stage::Syncing => {
                 let pod = self.allocate(&job.pod);
-                self.sync_pod(&Job { state: job.state.clone(), pod, interrupt: job.interrupt.clone() }, &seen).await
+                let job = Job { state: job.state.clone(), pod, interrupt: job.interrupt.clone() };
+                traced(tracer, "syncPod", tell, self.sync_pod(&job, &seen)).await
             }
-            _ => self.terminate(uid, job, &seen).await,
+            _ => traced(tracer, "syncTerminatingPod", tell, self.terminate(uid, job, &seen)).await,
         }
     }
 

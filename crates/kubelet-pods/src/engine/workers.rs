@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use api_types::core_v1::Pod;
 use base::CancellationToken;
+use base::trace::Span;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
@@ -43,6 +44,27 @@ pub(super) struct Job {
     pub(super) state: WorkerState,
     pub(super) pod: Arc<Pod>,
     pub(super) interrupt: CancellationToken,
+}
+
+impl Job {
+    /// What its next run is called in metrics and traces; `first` is that which nobody waited for.
+    pub(super) fn operation(&self, first: bool) -> &'static str {
+        match self.state.stage {
+            Stage::Syncing if first => "create",
+            Stage::Syncing => "sync",
+            _ => "kill",
+        }
+    }
+
+    /// Says of a span whose it is.
+    pub(super) fn tell(&self, first: bool, span: &mut Span) {
+        let meta = &self.pod.metadata;
+        span.set("k8s.pod.uid", meta.uid.clone());
+        span.set("k8s.pod", format!("{}/{}", meta.namespace, meta.name));
+        span.set("k8s.pod.name", meta.name.clone());
+        span.set("k8s.namespace.name", meta.namespace.clone());
+        span.set("k8s.pod.update_type", self.operation(first));
+    }
 }
 
 /// A worker that needs a task.

@@ -24,11 +24,11 @@ const OBEYED: &str = "
     podsPerCore enableControllerAttachDetach protectKernelDefaults makeIPTablesUtilChains featureGates failSwapOn
     containerLogMaxSize containerLogMaxFiles containerLogMonitorInterval configMapAndSecretChangeDetectionStrategy
     systemReserved kubeReserved enforceNodeAllocatable allowedUnsafeSysctls providerID logging enableSystemLogHandler
-    crashLoopBackOff enableProfilingHandler enableDebugFlagsHandler seccompDefault registerWithTaints registerNode
+    enableSystemLogQuery     crashLoopBackOff enableProfilingHandler enableDebugFlagsHandler seccompDefault registerWithTaints registerNode
     containerRuntimeEndpoint imageServiceEndpoint failCgroupV1 singleProcessOOMKill cpuManagerReconcilePeriod
     cpuManagerPolicy cpuManagerPolicyOptions memoryManagerPolicy topologyManagerPolicy topologyManagerScope
     topologyManagerPolicyOptions reservedMemory reservedSystemCPUs shutdownGracePeriod shutdownGracePeriodCriticalPods
-    shutdownGracePeriodByPodPriority memorySwap userNamespaces
+    shutdownGracePeriodByPodPriority memorySwap userNamespaces tracing
     imagePullCredentialsVerificationPolicy preloadedImagesVerificationAllowlist
 ";
 /// What upstream's kubelet does nothing with either: its values are checked, and that is all.
@@ -42,9 +42,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("kubeReservedCgroup", "/kube"),
     ("kernelMemcgNotification", "true"),
     ("enableContentionProfiling", "true"),
-    ("enableSystemLogQuery", "true"),
     ("memoryReservationPolicy", "TieredReservation"),
-    ("tracing", "{samplingRatePerMillion: 1}"),
     ("podCIDR", "10.0.0.0/24"),
     ("showHiddenMetricsForVersion", "'1.35'"),
     ("containerLogMaxWorkers", "2"),

@@ -107,6 +107,14 @@ fn mistakes_and_missing_features_are_errors() {
             "shutdownGracePeriod: 5s\nshutdownGracePeriodByPodPriority: [{priority: 1, shutdownGracePeriodSeconds: 2}]\n",
             "Cannot specify both shutdownGracePeriodByPodPriority and shutdownGracePeriod at the same time",
         ),
+        (
+            "enableSystemLogHandler: false\nenableSystemLogQuery: true\n",
+            "invalid configuration: enableSystemLogHandler is required for enableSystemLogQuery",
+        ),
+        (
+            "tracing: {samplingRatePerMillion: -1}\n",
+            "invalid configuration: tracing.samplingRatePerMillion: Invalid value: -1: sampling rate must be positive",
+        ),
         ("enforceNodeAllocatable: [none, pods]\n", "may not contain additional enforcements"),
     ];
     for (text, expected) in cases {

@@ -2,6 +2,7 @@
 
 use std::path::{Component, Path};
 
+use api_machinery::field_path::Path as FieldPath;
 use api_types::kubelet_config_v1beta1::KubeletConfiguration;
 use client::ContentType;
 use component_base::flags::{Errors, Invalid};
@@ -11,6 +12,7 @@ use crate::resource_managers;
 use crate::resources::thresholds::{self, Maps};
 use crate::resources::{CgroupNames, Driver, reserve};
 use crate::runtime::image_name::ImageName;
+use crate::traces;
 
 /// `memorySwap.swapBehavior`: containers have a share of the machine's swap.
 pub(crate) const LIMITED_SWAP: &str = "LimitedSwap";
@@ -77,6 +79,11 @@ fn numbers(config: &KubeletConfiguration, errors: &mut Errors) {
     at_least_zero("eventBurst", config.event_burst.into());
     at_least_zero("kubeAPIBurst", config.kube_api_burst.into());
     at_least_zero("evictionMaxPodGracePeriod", config.eviction_max_pod_grace_period.into());
+    let (served, queried) = (config.enable_system_log_handler != Some(false), config.enable_system_log_query);
+    errors.check(
+        served || queried != Some(true),
+        "invalid configuration: enableSystemLogHandler is required for enableSystemLogQuery",
+    );
     let ids = config.user_namespaces.as_ref().and_then(|users| users.ids_per_pod).unwrap_or(IDS_UNIT);
     errors.check(
         ids > 0 && ids % IDS_UNIT == 0 && ids < 1 << 32,
@@ -263,6 +270,11 @@ fn names(config: &KubeletConfiguration, errors: &mut Errors) {
         !config.container_runtime_endpoint.is_empty(),
         "invalid configuration: the containerRuntimeEndpoint was not specified or empty",
     );
+    if let Some(tracing) = &config.tracing
+        && let Err(problems) = traces::settings(tracing).problems(Some(&FieldPath::new("tracing"))).into_result()
+    {
+        errors.push(format!("invalid configuration: {problems}"));
+    }
     errors.check(
         config.tls_cert_file.is_empty() == config.tls_private_key_file.is_empty(),
         "tlsCertFile and tlsPrivateKeyFile must be specified together",

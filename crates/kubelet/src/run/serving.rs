@@ -23,7 +23,9 @@ use pki::{CaBundle, CaPool};
 use super::Dependencies;
 use crate::certificates;
 use crate::config::{Plan, gates};
-use crate::server::{Access, Api, Authorizer, Everyone, ReadOnly, ReviewAuthorizer, ReviewTokens, Secured, Stats};
+use crate::server::{
+    Access, Api, Authorizer, Everyone, NodeLogs, ReadOnly, ReviewAuthorizer, ReviewTokens, Secured, Stats,
+};
 
 /// Starts the servers that the configuration asks for.
 pub(super) async fn serve(
@@ -101,11 +103,13 @@ pub(super) fn api(dependencies: &Dependencies, plan: &Plan, lifecycle: &Lifecycl
             memory,
             dependencies.gauge.clone(),
         ),
+        node_logs: NodeLogs::new(&plan.config, lifecycle.tasks()),
         clock: lifecycle.clock().clone(),
         tasks: lifecycle.tasks().clone(),
         translates: lifecycle.gates().enabled(gates::EXTEND_WEBSOCKETS),
         zpages: Zpages::new("kubelet", lifecycle, &["/configz", "/healthz", "/metrics", "/pods"]),
         debugging: Debugging::new(lifecycle, Contention::Untold),
+        tracer: dependencies.tracer.clone(),
     })
 }
 

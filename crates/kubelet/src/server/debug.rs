@@ -1,19 +1,15 @@
-//! Handlers for people: running a command, the machine's logs, the log's verbosity, checkpoints.
+//! Handlers for people: running a command, the log's verbosity, checkpoints.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use api_machinery::time::Time;
-use component_base::debugging::log_files;
 use component_base::serving::{Query, Request, Response, text};
-use http::{HeaderMap, StatusCode, header};
+use http::StatusCode;
 
 use super::Api;
 use super::route::json_answer;
 
-/// The directory of the machine's logs.
-const LOGS: &str = "/var/log";
 /// What upstream waits at least for a checkpoint.
 const CHECKPOINT_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -64,25 +60,6 @@ pub(super) async fn checkpoint(api: Arc<Api>, path: &[&str], query: &Query) -> R
         Ok(()) => json_answer(serde_json::json!({"items": [location]}).to_string()),
         Err(error) => failed(&error),
     }
-}
-
-/// `/logs/{path}`: files as they are, directories as lists of links. Nothing outside the directory is served.
-pub(super) async fn machine_logs(api: Arc<Api>, path: &[&str], headers: &HeaderMap) -> Response {
-    if api.config.enable_system_log_handler == Some(false) {
-        return text(StatusCode::METHOD_NOT_ALLOWED, "logs endpoint is disabled.");
-    }
-    let relative = path.join("/");
-    let range = headers.get(header::RANGE).and_then(|range| range.to_str().ok()).map(ToOwned::to_owned);
-    let read = tokio::task::spawn_blocking(move || listing_or_file(Path::new(&relative), range.as_deref()));
-    match read.await {
-        Ok(Ok(response)) => response,
-        _ => super::route::not_found(),
-    }
-}
-
-fn listing_or_file(relative: &Path, range: Option<&str>) -> std::io::Result<Response> {
-    let held = sys::fs::open_beneath(Path::new(LOGS), relative)?;
-    log_files::answer(&held.path(), range)
 }
 
 /// `/debug/pprof`

@@ -17,7 +17,7 @@ use super::log_read::{self, LogError, LogOptions};
 use crate::engine::LookupError;
 
 /// Pieces of a log on their way to a client.
-const PIECES: usize = 8;
+pub(super) const PIECES: usize = 8;
 
 /// Answers `/containerLogs/{namespace}/{pod}/{container}`.
 pub(super) fn answer(api: &Arc<Api>, path: &[&str], query: Option<Query>) -> Response {
@@ -109,7 +109,7 @@ fn options_of(query: &Query, now: Time) -> Result<LogOptions, Mistake> {
 }
 
 /// A body that grows as the log is read.
-fn streamed(pieces: mpsc::Receiver<Result<Bytes, LogError>>) -> Response {
+pub(super) fn streamed(pieces: mpsc::Receiver<Result<Bytes, LogError>>) -> Response {
     let frames = stream::unfold(pieces, |mut pieces| async move { pieces.recv().await.map(|piece| (piece, pieces)) });
     let frames = frames.map(|piece| piece.map(Frame::data).map_err(BoxError::from));
     let mut response = Response::new(StreamBody::new(frames).boxed_unsync());

@@ -53,13 +53,8 @@ struct Labels([String; 4]);
 
 impl Labels {
     fn new(method: &Method, path: &str, server: ServerType) -> Self {
-        let mut parts = path.trim_matches('/').split('/');
-        let first = parts.next().unwrap_or_default();
-        let shown = match (PATHS.contains(&first), first, parts.next()) {
-            (true, "metrics", Some(second)) if METRICS.contains(&second) => format!("metrics/{second}"),
-            (true, first, _) => first.to_owned(),
-            (false, ..) => "other".to_owned(),
-        };
+        let shown = place(path).unwrap_or_else(|| "other".to_owned());
+        let first = path.trim_matches('/').split('/').next().unwrap_or_default();
         let method = match *method {
             Method::GET | Method::POST | Method::PUT | Method::PATCH | Method::DELETE | Method::HEAD => method.as_str(),
             _ => "other",
@@ -70,6 +65,16 @@ impl Labels {
     fn values(&self) -> [&str; 4] {
         self.0.each_ref().map(String::as_str)
     }
+}
+
+/// The part of a path that is shown; nothing where it is none of ours.
+pub(super) fn place(path: &str) -> Option<String> {
+    let mut parts = path.trim_matches('/').split('/');
+    let first = parts.next().filter(|first| PATHS.contains(first))?;
+    Some(match (first, parts.next()) {
+        ("metrics", Some(second)) if METRICS.contains(&second) => format!("metrics/{second}"),
+        _ => first.to_owned(),
+    })
 }
 
 /// A request that is being answered; counted as done when dropped.

@@ -4,14 +4,17 @@ mod access;
 mod cadvisor;
 mod debug;
 mod log_format;
+mod log_query;
 mod log_read;
 mod logs;
 mod metering;
 mod network;
+mod node_logs;
 mod reviews;
 mod route;
 mod stats;
 mod streams;
+mod traced;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -29,13 +32,16 @@ use component_base::zpages::Zpages;
 use futures_util::future::BoxFuture;
 use node_api::cri::Runtime;
 use parking_lot::Mutex;
+use tracing_otlp::{Parent, Tracer};
 
 use crate::engine::PodEngine;
 use crate::metrics::KubeletMetrics;
 use crate::volumes::ClaimRoom;
 use metering::{Metered, ServerType};
+use traced::traced;
 
 pub(crate) use access::{Access, Authorizer, Everyone};
+pub(crate) use node_logs::NodeLogs;
 pub(crate) use reviews::{ReviewAuthorizer, ReviewTokens};
 pub(crate) use stats::Stats;
 
@@ -59,6 +65,8 @@ pub(crate) struct Api {
     /// `--cert-dir`.
     pub(crate) cert_dir: PathBuf,
     pub(crate) stats: Stats,
+    /// `/logs`
+    pub(crate) node_logs: NodeLogs,
     pub(crate) clock: SharedClock,
     /// Streams that outlive their request's answer.
     pub(crate) tasks: TaskGroup,
@@ -68,6 +76,8 @@ pub(crate) struct Api {
     pub(crate) zpages: Zpages,
     /// `/debug/pprof`, and the log's verbosity.
     pub(crate) debugging: Debugging,
+    /// Records requests, where traces are recorded.
+    pub(crate) tracer: Option<Tracer>,
 }
 
 /// The main server: everything, for those who may.
@@ -81,7 +91,10 @@ impl Handler for Secured {
     async fn handle(&self, request: Request) -> Response {
         let _metered = Metered::start(&self.api.own, ServerType::ReadWrite, &request);
         match self.access.check(request).await {
-            Ok(request) => route::full(self.api.clone(), request).await,
+            Ok(request) => {
+                let answer = |request| route::full(self.api.clone(), request);
+                traced(self.api.tracer.as_ref(), Parent::Trusted, request, answer).await
+            }
             Err(refusal) => *refusal,
         }
     }
@@ -94,7 +107,8 @@ pub(crate) struct ReadOnly(pub(crate) Arc<Api>);
 impl Handler for ReadOnly {
     async fn handle(&self, request: Request) -> Response {
         let _metered = Metered::start(&self.0.own, ServerType::ReadOnly, &request);
-        route::read_only(self.0.clone(), request).await
+        let answer = |request| route::read_only(self.0.clone(), request);
+        traced(self.0.tracer.as_ref(), Parent::Public, request, answer).await
     }
 }
 

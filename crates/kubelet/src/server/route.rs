@@ -50,7 +50,7 @@ pub(super) async fn full(api: Arc<Api>, request: Request) -> Response {
         (["flagz" | "statusz"], _) if is(&get) => {
             api.zpages.answer(uri.path().trim_end_matches('/'), request.headers()).unwrap_or_else(not_found)
         }
-        (["logs", rest @ ..], _) if is(&get) => debug::machine_logs(api, rest, request.headers()).await,
+        (["logs", rest @ ..], Some(query)) if is(&get) => api.node_logs.answer(rest, &query, request.headers()).await,
         (["debug", "flags", "v"], _) => debug::verbosity(&api, request).await,
         (["debug", "pprof", ..], _) => debug::profiles(&api, request).await,
         (["exec" | "attach" | "portForward" | "run" | "checkpoint" | "containerLogs", ..], _) => {

@@ -143,6 +143,8 @@ fn api(engine: PodEngine, runtime: Arc<FakeRuntime>, clock: SharedClock, tasks: 
         translates,
         zpages: Zpages::new("kubelet", &lifecycle, &[]),
         debugging: Debugging::new(&lifecycle, Contention::Untold),
+        node_logs: NodeLogs::new(&KubeletConfiguration::default(), tasks),
+        tracer: None,
     }
 }
 

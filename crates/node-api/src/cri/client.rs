@@ -11,6 +11,7 @@ use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Response, Status};
 
+use super::traced::Traced;
 use super::v1::image_service_client::ImageServiceClient;
 use super::v1::runtime_service_client::RuntimeServiceClient;
 use super::v1::{
@@ -80,8 +81,8 @@ impl ClientOptions {
 /// A runtime behind a socket. Clones share the connection.
 #[derive(Clone)]
 pub struct CriClient {
-    runtime: RuntimeServiceClient<Channel>,
-    pub(super) images: ImageServiceClient<Channel>,
+    runtime: RuntimeServiceClient<Traced<Channel>>,
+    pub(super) images: ImageServiceClient<Traced<Channel>>,
     pub(super) timeout: Duration,
     pub(super) list_streaming: bool,
     observer: Option<Arc<dyn Observer>>,
@@ -100,8 +101,8 @@ impl CriClient {
             channel(&options.image_endpoint)?
         };
         Ok(Self {
-            runtime: RuntimeServiceClient::new(runtime).max_decoding_message_size(MAX_MESSAGE_BYTES),
-            images: ImageServiceClient::new(images).max_decoding_message_size(MAX_MESSAGE_BYTES),
+            runtime: RuntimeServiceClient::new(Traced(runtime)).max_decoding_message_size(MAX_MESSAGE_BYTES),
+            images: ImageServiceClient::new(Traced(images)).max_decoding_message_size(MAX_MESSAGE_BYTES),
             timeout: options.request_timeout,
             list_streaming: options.list_streaming,
             observer: options.observer.clone(),

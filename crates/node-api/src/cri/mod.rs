@@ -11,6 +11,7 @@ mod contract;
 mod error;
 pub mod fake;
 mod server;
+mod traced;
 mod traits;
 
 pub use client::{ClientOptions, CriClient, Observer};

@@ -44,7 +44,7 @@ impl Pattern {
 ///
 /// # Errors
 /// What is wrong with it, as Go says it where that is known here.
-pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
+pub fn compile(pattern: &str) -> Result<Regex, String> {
     let problem = |text: String| format!("error parsing regexp: {text}");
     let translated = Translation::of(pattern).map_err(problem)?;
     RegexBuilder::new(&translated).octal(true).build().map_err(|error| match error {

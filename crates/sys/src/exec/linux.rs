@@ -16,12 +16,16 @@ use rustix::system::sethostname;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command as TokioCommand};
+use tokio::sync::mpsc;
 
 use super::{Command, Daemon, Exec, ExecError, Exit, MountView, Output};
 use crate::process::Process;
 
 /// A program that ended may have left a child that holds its output open; it is read this much longer.
 const STRAGGLER_GRACE: Duration = Duration::from_millis(300);
+
+/// What is read of a program's output in one go.
+const PIECE_BYTES: usize = 16 * 1024;
 
 /// Runs programs on this machine.
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,14 +34,27 @@ pub struct LinuxExec;
 #[async_trait]
 impl Exec for LinuxExec {
     async fn run(&self, command: &Command) -> Result<Output, ExecError> {
-        let mut prepared = prepare(command)?;
         let stdin = if command.stdin.is_empty() { Stdio::null() } else { Stdio::piped() };
-        prepared.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true).process_group(0);
-        enter_namespaces(&mut prepared, command)?;
-        let mut child = prepared.spawn().map_err(|source| start_error(command, source))?;
+        let mut child = start(command, stdin)?;
         let _group = ProcessGroup::of(&child);
         let ended = tokio::time::timeout(command.deadline, collect(&mut child, command)).await;
-        ended.map_err(|_| ExecError::Deadline { line: command.line(), deadline: command.deadline })?
+        ended.map_err(|_| deadline_error(command))?
+    }
+
+    async fn pipe(&self, command: &Command, sink: mpsc::Sender<Vec<u8>>) -> Result<Exit, ExecError> {
+        let mut child = start(command, Stdio::null())?;
+        let _group = ProcessGroup::of(&child);
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let piping = async {
+            let (out, err) = tokio::join!(pass_on(stdout, &sink), pass_on(stderr, &sink));
+            out.and(err)?;
+            if sink.is_closed() {
+                child.start_kill()?;
+            }
+            child.wait().await
+        };
+        let ended = tokio::time::timeout(command.deadline, piping).await.map_err(|_| deadline_error(command))?;
+        ended.map(exit).map_err(|source| ExecError::Wait { line: command.line(), source })
     }
 
     async fn spawn(&self, daemon: &Daemon) -> Result<Process, ExecError> {
@@ -74,6 +91,18 @@ fn prepare(command: &Command) -> Result<TokioCommand, ExecError> {
         prepared.current_dir(directory);
     }
     Ok(prepared)
+}
+
+/// Starts a program whose output is read, in a process group of its own.
+fn start(command: &Command, stdin: Stdio) -> Result<Child, ExecError> {
+    let mut prepared = prepare(command)?;
+    prepared.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true).process_group(0);
+    enter_namespaces(&mut prepared, command)?;
+    prepared.spawn().map_err(|source| start_error(command, source))
+}
+
+fn deadline_error(command: &Command) -> ExecError {
+    ExecError::Deadline { line: command.line(), deadline: command.deadline }
 }
 
 fn start_error(command: &Command, source: io::Error) -> ExecError {
@@ -166,6 +195,22 @@ async fn collect(child: &mut Child, command: &Command) -> Result<Output, ExecErr
     Ok(Output { exit: exit(status), stdout: stdout.kept, stderr: stderr.kept, truncated })
 }
 
+/// Passes on what a program writes, until that ends or nobody wants it any more.
+async fn pass_on(source: Option<impl AsyncRead + Unpin>, sink: &mpsc::Sender<Vec<u8>>) -> io::Result<()> {
+    let Some(mut source) = source else { return Ok(()) };
+    loop {
+        let mut piece = Vec::with_capacity(PIECE_BYTES);
+        let count = tokio::select! {
+            biased;
+            () = sink.closed() => return Ok(()),
+            count = source.read_buf(&mut piece) => count?,
+        };
+        if count == 0 || sink.send(piece).await.is_err() {
+            return Ok(());
+        }
+    }
+}
+
 fn exit(status: ExitStatus) -> Exit {
     match (status.code(), status.signal()) {
         (Some(code), _) => Exit::Code(code),
@@ -190,7 +235,7 @@ impl<R: AsyncRead + Unpin> Capture<R> {
 
     async fn read_all(&mut self) -> io::Result<()> {
         let Some(source) = &mut self.source else { return Ok(()) };
-        let mut chunk = [0; 16 * 1024];
+        let mut chunk = [0; PIECE_BYTES];
         loop {
             let count = source.read(&mut chunk).await?;
             if count == 0 {

@@ -49,6 +49,36 @@ async fn output_is_bounded_and_never_blocks() {
 }
 
 #[tokio::test]
+async fn output_is_passed_on_as_it_comes() {
+    let (sink, mut pieces) = mpsc::channel(1);
+    let command = shell("echo one; read line; head -c 100000 /dev/zero; echo why >&2; exit 3");
+    let take = async {
+        let mut all = Vec::new();
+        while let Some(piece) = pieces.recv().await {
+            all.extend(piece);
+        }
+        all
+    };
+    let (ended, written) = tokio::join!(LinuxExec.pipe(&command, sink), take);
+    assert_eq!(ended.unwrap(), Exit::Code(3));
+    assert_eq!((written.len(), written.starts_with(b"one\n")), (4 + 100_000 + 4, true));
+}
+
+#[tokio::test]
+async fn a_program_that_nobody_listens_to_is_killed() {
+    let (sink, mut pieces) = mpsc::channel(1);
+    let hear_once = async move { pieces.recv().await };
+    let command = shell("while :; do echo more; done");
+    let (ended, heard) = tokio::join!(LinuxExec.pipe(&command, sink), hear_once);
+    assert!(matches!(ended, Ok(Exit::Signal(_))), "{ended:?}");
+    assert!(heard.is_some());
+    let (sink, pieces) = mpsc::channel(1);
+    let silent = shell("exec sleep 64").deadline(Duration::from_millis(200));
+    assert!(matches!(LinuxExec.pipe(&silent, sink).await, Err(ExecError::Deadline { .. })));
+    drop(pieces);
+}
+
+#[tokio::test]
 async fn the_deadline_kills_the_whole_group() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("pid");

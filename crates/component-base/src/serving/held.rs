@@ -4,9 +4,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use component_base::serving::{Body, BoxError, Response};
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
+
+use super::{Body, BoxError, Response};
 
 struct Held<G> {
     body: Body,
@@ -15,7 +16,7 @@ struct Held<G> {
 }
 
 /// The response, whose body drops `guard` at its end or when nobody wants it any more.
-pub(super) fn hold<G: Send + Unpin + 'static>(response: Response, guard: G) -> Response {
+pub fn hold<G: Send + Unpin + 'static>(response: Response, guard: G) -> Response {
     response.map(|body| {
         if http_body::Body::is_end_stream(&body) {
             return body;
