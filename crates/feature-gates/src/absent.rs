@@ -7,7 +7,6 @@ use crate::feature::Feature;
 /// By name.
 pub(crate) const ABSENT: &[Feature] = &[
     Feature::named("DRAExtendedResource"),
-    Feature::named("MutableCSINodeAllocatableCount"),
     Feature::named("SELinuxChangePolicy"),
     Feature::named("SELinuxMountReadWriteOncePod"),
     Feature::named("WinDSR"),

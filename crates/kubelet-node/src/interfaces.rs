@@ -152,6 +152,13 @@ pub trait Volumes: Send + Sync + 'static {
     /// Removes what is left on disk of every pod whose uid is not in `keep`.
     async fn clean_orphans(&self, keep: &BTreeSet<String>);
 
+    /// After volumes did not come in time: why the pod cannot run here at all, where it is that the node can have no more of
+    /// their drivers'.
+    async fn at_limit(&self, pod: &Pod) -> Option<String> {
+        let _ = pod;
+        None
+    }
+
     /// Groups that volumes add to the pod's processes.
     fn supplemental_groups(&self, pod: &Pod) -> Vec<i64>;
 }

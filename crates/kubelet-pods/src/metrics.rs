@@ -273,7 +273,7 @@ impl Observer for KubeletMetrics {
 }
 
 /// The reasons that are counted as they are.
-const REJECTION_REASONS: [&str; 18] = [
+const REJECTION_REASONS: [&str; 19] = [
     "AppArmor",
     "Evicted",
     "InvalidNodeInfo",
@@ -292,6 +292,7 @@ const REJECTION_REASONS: [&str; 18] = [
     "TaintToleration",
     "TopologyAffinityError",
     "UnexpectedAdmissionError",
+    "VolumeAttachmentLimitExceeded",
 ];
 
 /// Sizes of images and what stands for those above them.

@@ -10,7 +10,7 @@ use kubelet_node::topology::TopologyManager;
 use parking_lot::Mutex;
 
 use crate::config::gates;
-use crate::csi::{self, CsiHandler, CsiNodes, Drivers};
+use crate::csi::{self, Counts, CsiHandler, CsiNodes, Drivers};
 use crate::devices::{self, DeviceHandler, Devices};
 use crate::dra::{DraDrivers, DraHandler, DriverDeps, DynamicResources, DynamicResourcesDeps, Healths, StateError};
 use crate::engine::PodEngine;
@@ -26,6 +26,8 @@ pub(crate) struct Extensions {
     drivers: Arc<Drivers>,
     /// None without an API server.
     csi_nodes: Option<Arc<CsiNodes>>,
+    /// How many volumes of each driver fit the node; none without an API server.
+    counts: Option<Arc<Counts>>,
     /// Why the node is not ready, as far as it is about plugins.
     not_ready: Arc<Mutex<Option<String>>>,
     /// What plugins offer.
@@ -78,13 +80,19 @@ impl Extensions {
     pub(crate) fn new(
         node: &NodeSettings,
         client: Option<&Client>,
+        informers: Option<&Informers>,
         metrics: &Arc<KubeletMetrics>,
         lifecycle: &Lifecycle,
     ) -> Result<Self, StateError> {
         let (clock, tasks) = (lifecycle.clock().clone(), lifecycle.tasks().clone());
+        let drivers = Drivers::new(Some(metrics.clone()));
+        let csi_nodes = client.map(|client| Arc::new(CsiNodes::new(client, &node.name)));
+        let counts = informers.zip(csi_nodes.as_ref());
         Ok(Self {
-            drivers: Drivers::new(Some(metrics.clone())),
-            csi_nodes: client.map(|client| Arc::new(CsiNodes::new(client, &node.name))),
+            counts: counts
+                .map(|(informers, nodes)| Counts::new(drivers.clone(), nodes.clone(), informers.of::<CSIDriver>())),
+            drivers,
+            csi_nodes,
             not_ready: Arc::new(Mutex::new(client.map(|_| csi::UNINITIALIZED.to_owned()))),
             devices: Devices::new(&node.root_dir.join("device-plugins"), metrics.clone(), clock, tasks),
             dynamic: client.map(|client| Dynamic::new(node, client, metrics, lifecycle)).transpose()?,
@@ -100,7 +108,8 @@ impl Extensions {
     /// What volumes of drivers are made with.
     pub(crate) fn csi(&self, informers: Option<&Informers>, node_name: &str) -> CsiDeps {
         let objects = informers.map(Informers::of::<CSIDriver>);
-        CsiDeps { drivers: self.drivers.clone(), objects, node_name: node_name.to_owned() }
+        let (drivers, counts) = (self.drivers.clone(), self.counts.clone());
+        CsiDeps { drivers, objects, counts, node_name: node_name.to_owned() }
     }
 
     pub(crate) fn not_ready(&self) -> Option<String> {
@@ -120,6 +129,9 @@ impl Extensions {
             let not_ready = self.not_ready.clone();
             let made = async move { csi::initialize(&nodes, |error| *not_ready.lock() = error).await };
             tasks.spawn_cancellable("csi-node", made);
+        }
+        if let Some(counts) = self.counts.clone() {
+            tasks.spawn_cancellable("csi-counts", counts.run());
         }
         let drivers_of_volumes = CsiHandler { drivers: self.drivers.clone(), nodes: self.csi_nodes.clone() };
         let mut handlers: Vec<Arc<dyn PluginHandler>> =

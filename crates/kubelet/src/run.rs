@@ -205,16 +205,11 @@ impl Dependencies {
         let runtime = Arc::new(CriClient::connect(&options).await?);
         let driver = groups::cgroup_driver(&runtime, plan, &own_metrics).await?;
         let groups = groups::pod_groups(plan, cgroups, driver).await?;
-        let events: Arc<dyn Events> = match &clients {
-            Some(clients) => Arc::new(ApiEvents(EventRecorder::new(&clients.events, "kubelet", &plan.node.name))),
-            None => Arc::new(LoggedEvents),
-        };
+        let events = events_by(clients.as_ref(), plan);
         let informers = clients.as_ref().map(|clients| Informers::new(&clients.main, InformerOptions::default()));
         let client = clients.as_ref().map(|clients| clients.main.clone());
-        let scope = Scope::fields(&format!("metadata.name={}", plan.node.name));
-        let informer = informers.as_ref().map(|informers| informers.scoped::<Node>(&scope));
-        let state = NodeState::new(&plan.node.name, client.clone(), informer);
-        let extensions = Extensions::new(&plan.node, client.as_ref(), &own_metrics, lifecycle)
+        let state = node_state(plan, client.clone(), informers.as_ref());
+        let extensions = Extensions::new(&plan.node, client.as_ref(), informers.as_ref(), &own_metrics, lifecycle)
             .map_err(|error| format!("failed to initialize the claims of dynamic resources: {error}"))?;
         let extensions = Arc::new(extensions);
         let csi = extensions.csi(informers.as_ref(), &plan.node.name);
@@ -370,6 +365,21 @@ impl Dependencies {
             devices: Some(self.extensions.devices.clone()),
         }
     }
+}
+
+/// Who is told of events.
+fn events_by(clients: Option<&Clients>, plan: &Plan) -> Arc<dyn Events> {
+    match clients {
+        Some(clients) => Arc::new(ApiEvents(EventRecorder::new(&clients.events, "kubelet", &plan.node.name))),
+        None => Arc::new(LoggedEvents),
+    }
+}
+
+/// What is known of the node, as the API has it.
+fn node_state(plan: &Plan, client: Option<Client>, informers: Option<&Informers>) -> Arc<NodeState> {
+    let scope = Scope::fields(&format!("metadata.name={}", plan.node.name));
+    let informer = informers.map(|informers| informers.scoped::<Node>(&scope));
+    NodeState::new(&plan.node.name, client, informer)
 }
 
 /// Who measures what the pods use.

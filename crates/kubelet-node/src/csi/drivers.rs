@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use node_api::csi::{CsiClient, CsiObserver};
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use super::driver_version::Version;
 
@@ -25,12 +26,13 @@ struct Driver {
 pub struct Drivers {
     drivers: Mutex<BTreeMap<String, Driver>>,
     observer: Option<Arc<dyn CsiObserver>>,
+    changed: Notify,
 }
 
 impl Drivers {
     /// No driver yet; calls of later ones are told to the observer.
     pub fn new(observer: Option<Arc<dyn CsiObserver>>) -> Arc<Self> {
-        Arc::new(Self { drivers: Mutex::default(), observer })
+        Arc::new(Self { drivers: Mutex::default(), observer, changed: Notify::new() })
     }
 
     /// The client of a driver.
@@ -42,6 +44,16 @@ impl Drivers {
         drivers.get(name).map(|driver| driver.client.clone()).ok_or_else(|| NotRegistered(name.to_owned()))
     }
 
+    /// The drivers that are registered.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.drivers.lock().keys().cloned().collect()
+    }
+
+    /// Waits until a driver has come or gone; for one who waits.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
     /// The version of a driver that is registered.
     pub(super) fn version(&self, name: &str) -> Option<Version> {
         self.drivers.lock().get(name).map(|driver| driver.version.clone())
@@ -51,6 +63,7 @@ impl Drivers {
         let client = CsiClient::new(name, Path::new(endpoint), self.observer.clone());
         let driver = Driver { endpoint: endpoint.to_owned(), version, client: client.clone() };
         self.drivers.lock().insert(name.to_owned(), driver);
+        self.changed.notify_one();
         client
     }
 
@@ -60,6 +73,7 @@ impl Drivers {
         let own = drivers.get(name).is_some_and(|driver| driver.endpoint == endpoint);
         if own {
             drivers.remove(name);
+            self.changed.notify_one();
         }
         own
     }

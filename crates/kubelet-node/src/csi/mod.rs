@@ -4,12 +4,14 @@
 //! Drivers come as plugins ([`crate::plugins`]); volumes ask here for a driver's client. What is done to volumes is not
 //! here. See <https://kubernetes-csi.github.io/docs/csi-node-object.html>.
 
+mod counts;
 mod driver_version;
 mod drivers;
 mod handler;
 mod names;
 mod nodes;
 
+pub use counts::Counts;
 pub use drivers::{Drivers, NotRegistered};
 pub use handler::CsiHandler;
 pub use names::{hash, unique_id};

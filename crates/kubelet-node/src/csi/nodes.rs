@@ -132,6 +132,20 @@ impl CsiNodes {
         .map_err(CsiNodeError::CsiNode)
     }
 
+    /// How many volumes of a driver fit the node, where the API knows that driver.
+    ///
+    /// # Errors
+    /// The API does not take it.
+    pub async fn recount(&self, driver: &str, max_volumes: i64) -> Result<(), CsiNodeError> {
+        let _turn = self.turn.lock().await;
+        let count = |drivers: &mut Vec<CSINodeDriver>| {
+            for own in drivers.iter_mut().filter(|own| own.name == driver) {
+                own.allocatable = allocatable(max_volumes);
+            }
+        };
+        self.change(count).await.map_err(CsiNodeError::CsiNode)
+    }
+
     /// A driver is gone. Labels stay: volumes may still be reached where it was.
     ///
     /// # Errors

@@ -29,6 +29,8 @@ pub struct TestNode {
     pub unmounted: Mutex<Vec<String>>,
     pub config_error: Mutex<Option<String>>,
     pub mount_error: Mutex<Option<String>>,
+    /// Volumes never come, and this is why.
+    pub volume_limit: Mutex<Option<String>>,
     pub sandbox_error: Mutex<Option<String>>,
     pub unmount_error: Mutex<Option<String>>,
     /// The processors that all containers run on.
@@ -44,6 +46,9 @@ pub struct TestNode {
 #[async_trait]
 impl Volumes for TestNode {
     async fn mount(&self, _pod: &Pod) -> Result<(), MountError> {
+        if self.volume_limit.lock().is_some() {
+            std::future::pending::<()>().await;
+        }
         self.mount_error.lock().clone().map_or(Ok(()), |text| Err(MountError::Volumes(vec![text.as_str().into()])))
     }
 
@@ -53,6 +58,10 @@ impl Volumes for TestNode {
     }
 
     async fn clean_orphans(&self, _keep: &BTreeSet<String>) {}
+
+    async fn at_limit(&self, _pod: &Pod) -> Option<String> {
+        self.volume_limit.lock().clone()
+    }
 
     fn supplemental_groups(&self, _pod: &Pod) -> Vec<i64> {
         Vec::new()

@@ -194,6 +194,20 @@ async fn liveness_failures_restart() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pod_with_more_volumes_than_the_node_can_have_is_rejected() {
+    let machine = Machine::start().await;
+    *machine.node.volume_limit.lock() = Some("too many".into());
+    let began = tokio::time::Instant::now();
+    machine.write("web", APP);
+    let pod = machine.wait("web", "rejected", |pod| pod.status.phase == "Failed").await;
+    assert!(began.elapsed() > Duration::from_secs(120), "whoever attaches has time to find room");
+    assert_eq!(pod.status.reason, "VolumeAttachmentLimitExceeded");
+    assert_eq!(pod.status.message, "Pod was rejected: too many");
+    assert!(machine.node.told("Warning VolumeAttachmentLimitExceeded  too many"));
+    machine.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn configuration_errors_show() {
     let machine = Machine::start().await;
     *machine.node.config_error.lock() = Some("couldn't find key k in ConfigMap default/m".into());

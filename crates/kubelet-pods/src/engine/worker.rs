@@ -28,6 +28,8 @@ const RETRY: Duration = Duration::from_secs(10);
 const NETWORK_RETRY: Duration = Duration::from_secs(1);
 /// How long volumes may take to come or go before the attempt counts as failed.
 const VOLUMES_LIMIT: Duration = Duration::from_secs(123);
+/// The reason of pods whose volumes are too many for the node.
+const AT_LIMIT: &str = "VolumeAttachmentLimitExceeded";
 /// How often a static pod looks whether the older one of its name is gone.
 const STATIC_WAIT: Duration = Duration::from_secs(1);
 
@@ -215,7 +217,12 @@ impl Inner {
                 self.tell_mount_error(pod, &error);
                 error.to_string()
             }
-            Err(_) => "timed out waiting for the condition".to_owned(),
+            Err(_) => {
+                if let Some(message) = self.side.volumes.at_limit(pod).await {
+                    return Err(self.reject(pod, AT_LIMIT, &message));
+                }
+                "timed out waiting for the condition".to_owned()
+            }
         };
         tracing::info!(pod = %pod.metadata.name, namespace = %pod.metadata.namespace, %error, "Mounting volumes failed");
         // What is missing is often on its way, such as the root CA's config map of a new namespace.
@@ -232,6 +239,16 @@ impl Inner {
                 }
             }
         }
+    }
+
+    /// The pod was admitted and cannot run here all the same.
+    fn reject(&self, pod: &Pod, reason: &str, message: &str) -> Ran {
+        self.metrics.refused(reason);
+        tracing::info!(pod = %pod.metadata.name, namespace = %pod.metadata.namespace, reason, message, "Pod rejected");
+        self.runtime.pod_event(pod, Level::Warning, reason, message);
+        let message = format!("Pod was rejected: {message}");
+        let forced = Some(Forced { reason: reason.to_owned(), message, disruption: None });
+        Ran::Moved(Input::Kill { grace: None, forced, evict: false })
     }
 
     pub(super) async fn reconcile_mirror(&self, pod: &Arc<Pod>) {

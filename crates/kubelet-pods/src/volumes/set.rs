@@ -115,6 +115,10 @@ impl VolumeSet {
         })
     }
 
+    fn is_attached(&self, name: &VolumeName) -> bool {
+        self.worlds.lock().actual.volumes.get(name).is_some_and(|volume| volume.attached == Done::Yes)
+    }
+
     /// Where a pod's volume is, once it is in place.
     pub fn mounted(&self, uid: &str, volume: &str) -> Option<MountedVolume> {
         let worlds = self.worlds.lock();
@@ -554,6 +558,35 @@ impl Volumes for VolumeSet {
         if tokio::time::timeout(ORPHANS_LIMIT, cleaned).await.is_err() {
             tracing::warn!("Removing the directories of orphaned pods takes long; it goes on beside other work");
         }
+    }
+
+    async fn at_limit(&self, pod: &Pod) -> Option<String> {
+        let Processed { specs, desired, unprocessed, .. } = self.process(pod).await;
+        let uid = &pod.metadata.uid;
+        let names = |is_meant: &dyn Fn(&DesiredVolume) -> bool| {
+            let meant = desired.iter().filter(|(_, volume)| is_meant(volume)).map(|(name, _)| name.as_str());
+            meant.collect::<Vec<_>>().join(" ")
+        };
+        let is_unattached = |volume: &DesiredVolume| volume.steps.attach && !self.is_attached(&volume.name);
+        let csi = Csi(Arc::clone(&self.tools));
+        let unattached = desired.values().filter(|volume| is_unattached(volume));
+        let mut too_many = false;
+        for volume in unattached.filter_map(|volume| specs.get(&volume.name)?.csi.as_deref()) {
+            too_many |= csi.is_too_many(volume).await;
+        }
+        too_many.then(|| {
+            let is_unmounted = |volume: &DesiredVolume| {
+                let worlds = self.worlds.lock();
+                worlds.actual.pod(&volume.name, uid).is_none_or(|mount| mount.done != Done::Yes)
+            };
+            format!(
+                "Node has reached its volume attachment limit, rejecting pod. unmounted volumes=[{}], unattached \
+                 volumes=[{}], failed to process volumes=[{}]: context deadline exceeded",
+                names(&is_unmounted),
+                names(&is_unattached),
+                unprocessed.keys().map(String::as_str).collect::<Vec<_>>().join(" ")
+            )
+        })
     }
 
     fn supplemental_groups(&self, pod: &Pod) -> Vec<i64> {

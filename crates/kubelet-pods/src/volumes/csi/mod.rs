@@ -9,6 +9,7 @@ mod block;
 mod data;
 mod error;
 mod grow;
+mod limit;
 mod request;
 #[cfg(test)]
 mod tests;
@@ -25,9 +26,10 @@ use api_types::storage_v1::{CSIDriver, VolumeAttachment};
 use async_trait::async_trait;
 use client::Informer;
 use component_helpers::volumes::attaching::attachment_name;
-use kubelet_node::csi::Drivers;
+use kubelet_node::csi::{Counts, Drivers};
 use node_api::csi::CsiClient;
 use node_api::csi::v1::node_service_capability::rpc::Type as Capability;
+use node_api::tonic::Code;
 use serde_json::json;
 
 pub(super) use self::block::CsiBlock;
@@ -58,6 +60,8 @@ pub struct CsiDeps {
     pub drivers: Arc<Drivers>,
     /// What the cluster knows of drivers; none without an API server.
     pub objects: Option<Informer<CSIDriver>>,
+    /// Asks drivers anew how many volumes fit; none without an API server.
+    pub counts: Option<Arc<Counts>>,
     pub node_name: String,
 }
 
@@ -300,6 +304,9 @@ impl VolumePlugin for Csi {
         if let Err(error) = driver.client.stage(request).await {
             if fresh && error.is_final() {
                 self.0.on_disk(&turn, move |disk| data::remove_device(disk, &directory)).await?;
+            }
+            if let (Code::ResourceExhausted, Some(counts)) = (error.code, &self.0.csi.counts) {
+                counts.ask(&volume.driver);
             }
             return Err(CsiError::from(error).into());
         }

@@ -6,6 +6,7 @@ use api_types::storage_v1::CSIDriver;
 use base::{CancellationToken, Rng, SystemClock, TaskGroup};
 use client::fake::FakeServer;
 use client::{InformerOptions, Informers};
+use kubelet_node::csi::CsiNodes;
 use node_api::csi::fake::{FakeDriver, Fault};
 use node_api::csi::v1::{VolumeUsage, volume_capability, volume_usage};
 use node_api::tonic::Code;
@@ -82,7 +83,10 @@ impl Bench {
         let informers = Informers::new(&server.client(), InformerOptions::default());
         let objects = Some(informers.of::<CSIDriver>());
         informers.start();
-        let csi = CsiDeps { drivers: Drivers::new(None), objects, node_name: "n1".into() };
+        let drivers = Drivers::new(None);
+        let nodes = Arc::new(CsiNodes::new(&server.client(), "n1"));
+        let counts = objects.clone().map(|objects| Counts::new(drivers.clone(), nodes, objects));
+        let csi = CsiDeps { drivers, objects, counts, node_name: "n1".into() };
         let socket = dir.path().join("csi.sock");
         let served = driver.clone().serve(&socket, token.clone()).unwrap();
         TaskGroup::new("driver").spawn("driver", async move { served.await.unwrap() });
@@ -448,5 +452,33 @@ fn policies_say_which_volumes_are_given_to_the_group() {
         source.fs_type = fs_type.to_owned();
         let made = CsiVolume::of_claim(&source, &pv, &parsed(&claim("1Gi"))).with(Facts::of(Some(&driver)));
         assert_eq!(made.takes_group(), expected, "{policy:?} {fs_type} {modes:?}");
+    }
+}
+
+#[tokio::test]
+async fn who_has_as_many_volumes_as_fit_is_told_so() {
+    let refused = |code: i32| {
+        let name = attachment_name(DRIVER, "h-1", "n1");
+        let error = json!({"message": "no room", "errorCode": code});
+        json!({"metadata": {"name": name}, "status": {"attached": false, "attachError": error}})
+    };
+    let asks = json!({"nodeAllocatableUpdatePeriodSeconds": 60});
+    let exhausted = 8;
+    for (spec, attachment, expected) in [
+        (asks.clone(), None, false),
+        (asks.clone(), Some(refused(13)), false),
+        (json!({}), Some(refused(exhausted)), false),
+        (asks, Some(refused(exhausted)), true),
+    ] {
+        let bench = Bench::new(spec.clone());
+        let set = bench.start();
+        let pod = claiming("u1");
+        assert!(tokio::time::timeout(Duration::from_millis(100), set.mount(&pod)).await.is_err());
+        if let Some(attachment) = &attachment {
+            bench.server.put("storage.k8s.io/v1/volumeattachments", attachment.clone());
+        }
+        let message = "Node has reached its volume attachment limit, rejecting pod. unmounted volumes=[data], unattached \
+                       volumes=[data], failed to process volumes=[]: context deadline exceeded";
+        assert_eq!(set.at_limit(&pod).await, expected.then(|| message.to_owned()), "{spec} {attachment:?}");
     }
 }

@@ -21,6 +21,8 @@ pub(in crate::volumes) struct Facts {
     pub(super) attach_required: bool,
     pub(super) pod_info: bool,
     pub(super) requires_republish: bool,
+    /// Whether it wants to be asked anew how many of its volumes fit a node.
+    pub(super) recounts: bool,
     pub(super) tokens_in_secrets: bool,
     pub(super) token_requests: Vec<TokenRequest>,
     modes: Vec<String>,
@@ -36,6 +38,7 @@ impl Facts {
             attach_required: spec.attach_required.unwrap_or(true),
             pod_info: spec.pod_info_on_mount.unwrap_or_default(),
             requires_republish: spec.requires_republish.unwrap_or_default(),
+            recounts: spec.node_allocatable_update_period_seconds.is_some(),
             tokens_in_secrets: spec.service_account_token_in_secrets.unwrap_or_default(),
             token_requests: spec.token_requests,
             modes: if modes.is_empty() { vec![PERSISTENT.to_owned()] } else { modes },
