@@ -114,8 +114,8 @@ fn a_process_tells_about_itself() {
         ("name=\"WatchList\",stage=\"BETA\"", 1),
         ("name=\"AllowServiceExternalIPs\",stage=\"\"", 1),
         ("name=\"PodsAPI\",stage=\"ALPHA\"", 0),
-        // Upstream has it, this build does not.
-        ("name=\"KubeletTracing\",stage=\"\"", 0),
+        // Upstream has it, for Windows.
+        ("name=\"WinDSR\",stage=\"\"", 0),
     ] {
         assert!(text.contains(&format!("kubernetes_feature_enabled{{{line}}} {on}\n")), "{line}: {text}");
     }
