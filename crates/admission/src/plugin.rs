@@ -43,6 +43,8 @@ pub struct Settings {
     pub node_declared_features: bool,
     /// Whether policies may change what is written (gate `MutatingAdmissionPolicy`).
     pub mutating_policies: bool,
+    /// Whether groups of pods have a priority (gate `WorkloadAwarePreemption`).
+    pub group_priorities: bool,
     /// What `--admission-control-config-file` says of plugins.
     pub configured: Configurations,
 }
@@ -107,6 +109,7 @@ impl Default for Settings {
             unreachable_toleration_seconds,
             node_declared_features: true,
             mutating_policies: true,
+            group_priorities: true,
             configured: Configurations::default(),
         }
     }

@@ -17,19 +17,23 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     passes: Passes::Both,
     reads: &[&PriorityClass::TYPE],
     configuration: None,
-    build: |_| Box::new(Priority),
+    build: |settings| Box::new(Priority { of_groups: settings.group_priorities }),
 };
 
 const DEFAULT_POLICY: &str = "PreemptLowerPriority";
 
-struct Priority;
+struct Priority {
+    /// Whether groups have one.
+    of_groups: bool,
+}
 
 #[async_trait]
 impl Plugin for Priority {
     fn handles(&self, attributes: &Attributes) -> bool {
         let written = matches!(attributes.operation, Operation::Create | Operation::Update);
         let is_class = attributes.is(GROUP, "priorityclasses");
-        let is_group = attributes.operation == Operation::Create && attributes.is(GROUP, "podgroups");
+        let is_create = attributes.operation == Operation::Create;
+        let is_group = self.of_groups && is_create && attributes.is(GROUP, "podgroups");
         written && (attributes.is("", "pods") || is_class || is_group)
     }
 
@@ -90,7 +94,7 @@ fn class_for(cx: &Context, attributes: &Attributes, name: &str) -> Result<Option
     named.map(Some).ok_or_else(missing)
 }
 
-/// Where groups have no priority (gate `WorkloadAwarePreemption`), what is set here goes before it is stored.
+/// Gives a group the priority of its class (gate `WorkloadAwarePreemption`).
 fn set_group_priority(cx: &Context, attributes: &Attributes, group: &mut PodGroup) -> Result<(), ApiError> {
     let class = class_for(cx, attributes, &group.spec.priority_class_name)?;
     let value = class.as_ref().map_or(0, |class| class.value);
@@ -139,6 +143,7 @@ fn set_priority(cx: &Context, attributes: &Attributes, pod: &mut Pod) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Settings;
     use crate::plugins::testing::{Fixture, create};
 
     fn class(name: &str, value: i32, global_default: bool) -> PriorityClass {
@@ -169,6 +174,15 @@ mod tests {
                 (Err(error), Err(part)) => assert!(error.message.contains(part), "{}", error.message),
                 (outcome, _) => panic!("{name}: {outcome:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn groups_have_none_without_the_gate() {
+        let off = Settings { group_priorities: false, ..Settings::default() };
+        for (resource, by_gate) in [(create(GROUP, "podgroups"), true), (create("", "pods"), false)] {
+            assert_eq!((ENTRY.build)(&off).handles(&resource), !by_gate);
+            assert!((ENTRY.build)(&Settings::default()).handles(&resource));
         }
     }
 
