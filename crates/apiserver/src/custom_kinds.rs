@@ -16,7 +16,7 @@ use schema::apply::CustomVersions;
 /// installed there are no objects, and what is unpacked is larger than the definition.
 pub(crate) struct VersionSchema {
     /// The definition, which its cache holds as well.
-    definition: Arc<dyn Object>,
+    definition: RwLock<Arc<dyn Object>>,
     version: String,
     unpacked: OnceLock<Structural>,
 }
@@ -24,19 +24,26 @@ pub(crate) struct VersionSchema {
 impl VersionSchema {
     /// The schema of a version by name.
     pub(crate) fn new(definition: &Arc<dyn Object>, version: &str) -> Self {
-        Self { definition: Arc::clone(definition), version: version.to_owned(), unpacked: OnceLock::new() }
+        let definition = RwLock::new(Arc::clone(definition));
+        Self { definition, version: version.to_owned(), unpacked: OnceLock::new() }
+    }
+
+    /// Holds the definition as its cache holds it now, with the same schema, in the place of what the cache has let go of.
+    pub(crate) fn hold(&self, definition: &Arc<dyn Object>) {
+        *self.definition.write() = Arc::clone(definition);
     }
 
     /// A schema that is unpacked already.
     #[cfg(test)]
     pub(crate) fn of(schema: Structural) -> Self {
-        let definition = Arc::new(CustomResourceDefinition::default());
+        let definition = RwLock::new(Arc::new(CustomResourceDefinition::default()) as _);
         Self { definition, version: String::new(), unpacked: OnceLock::from(schema) }
     }
 
     /// As the definition has it.
     pub(crate) fn declared(&self) -> Value {
-        let definition = self.definition.downcast_ref::<CustomResourceDefinition>();
+        let definition = Arc::clone(&self.definition.read());
+        let definition = definition.downcast_ref::<CustomResourceDefinition>();
         let mut versions = definition.into_iter().flat_map(|definition| &definition.spec.versions);
         versions.find(|own| own.name == self.version).map(schema_of).unwrap_or_default()
     }

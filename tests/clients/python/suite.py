@@ -5,6 +5,7 @@ WEB (a running pod that answers HTTP on port 8080). Prints `ok NAME` for each ch
 """
 
 import os
+import tempfile
 import threading
 import time
 
@@ -146,7 +147,9 @@ def informers(core):
 
 def definitions(api):
     """The dynamic client and a kind that comes at run time."""
-    any_kind = dynamic.DynamicClient(api)
+    # What it keeps of discovery outlives it: a file of an earlier run would say what is not so any more.
+    kept = os.path.join(tempfile.mkdtemp(), "discovery.json")
+    any_kind = dynamic.DynamicClient(api, cache_file=kept)
     group = "python.clients.example.com"
     schema = {"type": "object", "properties": {"spec": {"type": "object", "required": ["size"], "properties": {"size": {"type": "integer", "maximum": 9}}}}}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}

@@ -253,10 +253,18 @@ impl Follower {
             // What the cache has of it then comes back as an event, and is put into service: kept by both, it is there once.
             return self.write_status(next).await.map(drop);
         }
-        if conditions::is_true(definition, "Established") {
-            self.put_into_service(&known).await?;
+        if !may_be_served(definition) {
+            return Ok(());
         }
-        Ok(())
+        self.put_into_service(&known).await?;
+        if conditions::is_true(definition, "Established") {
+            return Ok(());
+        }
+        // Who is told that it is established may ask for its objects at once.
+        let mut next = definition.clone();
+        let reason = ("InitialNamesAccepted", "the initial names have been accepted");
+        conditions::set(&mut next, ("Established", true), reason, self.cx.clock().wall().into());
+        self.write_status(next).await.map(drop)
     }
 
     /// Nothing where the definition is newer than what was seen of it, or gone: the event that says so is on its way.
@@ -278,7 +286,8 @@ impl Follower {
             former.uid == meta.uid && former.generation == meta.generation && former.names == *names
         };
         let former = self.installed.get(&meta.name);
-        if former.is_some_and(is_current) {
+        if let Some(current) = former.filter(|former| is_current(former)) {
+            known.hold(&current.installed.schemas);
             return Ok(());
         }
         let former = former.map(|former| &former.installed);
@@ -300,7 +309,7 @@ impl Follower {
         if !definition.metadata.finalizers.iter().any(|own| own == FINALIZER) {
             return Ok(());
         }
-        if conditions::is_true(&definition, "Established")
+        if may_be_served(&definition)
             && let Some(known) = self.definitions.get(&name).cloned()
         {
             self.put_into_service(&known).await?;
@@ -345,7 +354,14 @@ impl Follower {
     }
 }
 
-/// The definition with the status that follows from its names and from what others have been granted.
+/// Whether objects of a definition can be had: from when its names are accepted, and whatever comes of them later.
+fn may_be_served(definition: &CustomResourceDefinition) -> bool {
+    let names_accepted = conditions::is_true(definition, "NamesAccepted");
+    conditions::is_true(definition, "Established") || (names_accepted && has_readable_bundle(&definition.spec))
+}
+
+/// The definition with the status that follows from its names and from what others have been granted. It does not become
+/// established by that: it has to be in service first.
 fn with_status(
     definition: &CustomResourceDefinition,
     is_taken: impl Fn(NameKind, &str) -> bool,
@@ -365,11 +381,12 @@ fn with_status(
         }
         None => {
             conditions::set(&mut next, ("NamesAccepted", true), ("NoConflicts", "no conflicts found"), now);
-            if was_established || has_readable_bundle(&definition.spec) {
-                let reason = ("InitialNamesAccepted", "the initial names have been accepted");
-                conditions::set(&mut next, ("Established", true), reason, now);
-            } else {
-                let reason = ("InvalidCABundle", "The conversion webhook CABundle is invalid");
+            if !was_established {
+                let reason = if has_readable_bundle(&definition.spec) {
+                    ("Installing", "the initial names have been accepted")
+                } else {
+                    ("InvalidCABundle", "The conversion webhook CABundle is invalid")
+                };
                 conditions::set(&mut next, ("Established", false), reason, now);
             }
         }
@@ -391,9 +408,15 @@ mod tests {
         let nothing = |_: NameKind, _: &str| false;
         let refused = with_status(&definition, apples, Time::default());
         assert!(!conditions::is_true(&refused, "NamesAccepted") && !conditions::is_true(&refused, "Established"));
-        let accepted = with_status(&refused, nothing, Time::default());
-        assert!(conditions::is_true(&accepted, "NamesAccepted") && conditions::is_true(&accepted, "Established"));
+        assert!(!may_be_served(&refused));
+        let mut accepted = with_status(&refused, nothing, Time::default());
+        assert!(conditions::is_true(&accepted, "NamesAccepted") && !conditions::is_true(&accepted, "Established"));
+        assert!(may_be_served(&accepted), "before anybody is told that it is");
+        let of_first = accepted.status.conditions.iter().map(|own| own.reason.as_str());
+        assert_eq!(of_first.collect::<Vec<_>>(), ["NoConflicts", "Installing"]);
+        conditions::set(&mut accepted, ("Established", true), ("InitialNamesAccepted", ""), Time::default());
         let later = with_status(&accepted, apples, Time::default());
+        assert!(may_be_served(&later));
         assert!(!conditions::is_true(&later, "NamesAccepted") && conditions::is_true(&later, "Established"));
     }
 }

@@ -50,6 +50,7 @@ struct StoredForm {
 /// What is in service for a definition.
 pub(super) struct Installed {
     pub(super) infos: Vec<Arc<CustomInfo>>,
+    pub(super) schemas: Arc<VersionSchemas>,
     /// One of its versions, and how they are stored; nothing where none is served.
     stored: Option<(Arc<Resource>, StoredForm)>,
 }
@@ -57,6 +58,7 @@ pub(super) struct Installed {
 /// Versions that nobody finds yet.
 pub(super) struct Ready {
     versions: Vec<(Arc<Resource>, Arc<CustomKind>, ServedKind)>,
+    schemas: Arc<VersionSchemas>,
     form: StoredForm,
 }
 
@@ -106,7 +108,7 @@ pub(super) fn make(cx: &ApiCx, known: &Known, former: Option<&Installed>) -> Rea
         let shown = ServedKind { model: model_name(own.info.get()), info: own.info, schema };
         ready.push((resource, own.kind, shown));
     }
-    Ready { versions: ready, form }
+    Ready { versions: ready, schemas, form }
 }
 
 /// From the stored form to a version: by the definition's webhook if it has one, by name if not.
@@ -142,7 +144,7 @@ impl Ready {
 /// Puts versions into service: in the place of those of the same name, so that nobody who asks meanwhile finds none.
 /// Others of the former ones go out of service.
 pub(super) fn put(cx: &Arc<ApiCx>, served: &ServedKinds, ready: Ready, former: Option<Installed>) -> Installed {
-    let mut installed = Installed { infos: Vec::new(), stored: None };
+    let mut installed = Installed { infos: Vec::new(), schemas: ready.schemas, stored: None };
     let first = ready.versions.first().map(|(resource, ..)| Arc::clone(resource));
     let mut replaced = Vec::new();
     for (resource, kind, shown) in ready.versions {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use api_machinery::object::Object;
 use api_types::apiextensions_v1::{CustomResourceDefinition, CustomResourceDefinitionNames};
 
-use crate::custom_kinds::VersionSchema;
+use crate::custom_kinds::{VersionSchema, VersionSchemas};
 
 /// A definition; shared with the cache of definitions, as it may be large.
 #[derive(Clone)]
@@ -25,6 +25,11 @@ impl Known {
     /// The schema of a version.
     pub(super) fn schema(&self, version: &str) -> Arc<VersionSchema> {
         Arc::new(VersionSchema::new(&self.0, version))
+    }
+
+    /// Has schemas that are in service held by this definition, which has the same.
+    pub(super) fn hold(&self, schemas: &VersionSchemas) {
+        schemas.0.iter().for_each(|(_, schema)| schema.hold(&self.0));
     }
 }
 

@@ -67,6 +67,33 @@ async fn deprecated_versions_say_so() {
     assert_eq!((old.code, old.warnings()), (200, vec![text]));
 }
 
+/// Clients go on at once when they see that a definition is established.
+#[tokio::test(start_paused = true)]
+async fn a_definition_is_in_service_before_it_is_established() {
+    let api = Api::start().await;
+    until(&api, "/readyz", |code, _| code == 200).await;
+    let mut watch = api.open(&format!("GET {DEFINITIONS}?watch=1"), &[], "").await.into_body();
+    assert_eq!(api.post(DEFINITIONS, DEFINITION).await.code, 201);
+    let (mut steps, mut events) = (Vec::new(), String::new());
+    while steps.last().is_none_or(|(_, established)| established != "InitialNamesAccepted") {
+        if events.is_empty() {
+            events = frame(&mut watch).await.expect("an event");
+        }
+        let (event, others) = events.split_once('\n').expect("an event ends its line");
+        let event: Value = serde_json::from_str(event).unwrap();
+        events = others.to_owned();
+        let conditions = event["object"]["status"]["conditions"].as_array().into_iter().flatten();
+        let reason = |type_: &str| {
+            let own = conditions.clone().find(|own| own["type"] == type_);
+            own.and_then(|own| own["reason"].as_str()).unwrap_or_default().to_owned()
+        };
+        steps.push((reason("NamesAccepted"), reason("Established")));
+    }
+    assert_eq!(api.get(APPLES).await.code, 200);
+    let expected = [("", ""), ("NoConflicts", "Installing"), ("NoConflicts", "InitialNamesAccepted")];
+    assert_eq!(steps, expected.map(|(names, established)| (names.to_owned(), established.to_owned())));
+}
+
 #[tokio::test(start_paused = true)]
 async fn custom_objects_live_by_their_schema() {
     let api = with_apples().await;
