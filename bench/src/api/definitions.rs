@@ -10,6 +10,7 @@ use super::load::microseconds_each;
 use super::options::Options;
 use super::site::Site;
 use crate::api_server::Storage;
+use crate::etcd::Etcd;
 use crate::figure::Figure;
 use crate::identity::Identity;
 use crate::sample::Stopwatch;
@@ -25,32 +26,41 @@ const PROMISED_KIB: f64 = 100.0;
 /// How often discovery is asked whether all are there, at most; each answer takes as long as the machine needs.
 const MOST_QUESTIONS: usize = 10_000;
 
-/// Installs so many definitions with the embedded store.
+/// Installs so many definitions, with the embedded store, which keeps what was stored of them before in memory, and over
+/// etcd.
 ///
 /// # Errors
 /// A process does not start, or an answer is not what it should be.
 pub async fn definitions(options: &Options, count: usize) -> Result<()> {
+    over(options, count, Storage::Embedded, "").await?;
+    let Some(binary) = &options.etcd else { return Ok(()) };
+    let home = tempfile::tempdir()?;
+    let etcd = Etcd::start(binary, home.path())?;
+    over(options, count, Storage::Etcd(&etcd), "-etcd").await
+}
+
+async fn over(options: &Options, count: usize, storage: Storage<'_>, suffix: &str) -> Result<()> {
     let home = tempfile::tempdir()?;
     let identity = Identity::create(&home.path().join("pki"))?;
-    let site = Site::open(options, home.path(), &identity, Storage::Embedded).await?;
+    let site = Site::open(options, home.path(), &identity, storage).await?;
     let before = resident_bytes(site.server.pid())?;
     let (cpu, watch) = (CpuMeter::start(site.server.pid())?, Stopwatch::start());
     microseconds_each(0..count, options.parallel, |number| create(&site, number)).await?;
     until_served(&site, count).await?;
     let (seconds, used) = (watch.elapsed_ms() / 1e3, cpu.seconds()?);
     let after = resident_bytes(site.server.pid())?;
-    Figure::alone("definitions-seconds", seconds, "s").print()?;
-    Figure::alone("definition-cpu", used * 1e3 / as_float(count), "ms").print()?;
+    Figure::alone(format!("definitions-seconds{suffix}"), seconds, "s").print()?;
+    Figure::alone(format!("definition-cpu{suffix}"), used * 1e3 / as_float(count), "ms").print()?;
     let each = as_float(after.saturating_sub(before)) / 1024.0 / as_float(count);
-    Figure::beside_promised("definition-memory", each, PROMISED_KIB, "KiB").print()?;
+    Figure::beside_promised(format!("definition-memory{suffix}"), each, PROMISED_KIB, "KiB").print()?;
     for (name, path) in [("openapi-v3-index", "/openapi/v3"), ("openapi-v2", "/openapi/v2"), ("discovery", "/apis")] {
         let cpu = CpuMeter::start(site.server.pid())?;
         site.call(Method::GET, path, Bytes::new()).await?.ok().with_context(|| path.to_owned())?;
-        Figure::alone(format!("definitions-{name}-cpu"), cpu.seconds()? * 1e3, "ms").print()?;
+        Figure::alone(format!("definitions-{name}-cpu{suffix}"), cpu.seconds()? * 1e3, "ms").print()?;
     }
     let documents = resident_bytes(site.server.pid())?.saturating_sub(before);
     let each = as_float(documents) / 1024.0 / as_float(count);
-    Figure::alone("definition-memory-with-documents", each, "KiB").print()?;
+    Figure::alone(format!("definition-memory-with-documents{suffix}"), each, "KiB").print()?;
     Ok(())
 }
 

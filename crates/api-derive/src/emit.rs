@@ -2,7 +2,7 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
-use syn::{Attribute, Error, Expr, Fields, Ident, ItemStruct, Lit, Meta, Result, Type};
+use syn::{Attribute, Error, Expr, Fields, GenericArgument, Ident, ItemStruct, Lit, Meta, PathArguments, Result, Type};
 
 use crate::args::{FieldArgs, StructArgs};
 
@@ -105,10 +105,16 @@ fn bits(rows: &[Row], holds: impl Fn(&Row) -> bool) -> u128 {
     (0..).zip(rows).filter(|(_, row)| holds(row)).fold(0, |set, (index, _)| set | 1_u128 << index)
 }
 
-/// Whether the type is plainly a list, a map or a pointer, of which nothing is written when it is empty.
+/// Whether the type is plainly a list, a map or a pointer, of which nothing is written when it is empty, rare or not.
 fn is_container(ty: &Type) -> bool {
     let Type::Path(path) = ty else { return false };
-    path.path.segments.last().is_some_and(|last| ["Vec", "BTreeMap", "Option"].iter().any(|name| last.ident == name))
+    let Some(last) = path.path.segments.last() else { return false };
+    match &last.arguments {
+        PathArguments::AngleBracketed(of) if last.ident == "Rare" => {
+            of.args.iter().any(|of| matches!(of, GenericArgument::Type(of) if is_container(of)))
+        }
+        _ => ["Vec", "BTreeMap", "Option"].iter().any(|name| last.ident == name),
+    }
 }
 
 fn field_type(row: &Row) -> TokenStream {

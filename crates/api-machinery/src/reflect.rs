@@ -4,11 +4,13 @@
 //! here. `#[api]` (crate `api-derive`) writes the implementations of [`Reflect`] for structs, `values` has those of
 //! containers and scalars. A number of a field is its protobuf number, an index is its place in [`StructType::fields`].
 
+mod rare;
 mod table;
 mod value;
 mod values;
 mod walk;
 
+pub use rare::{Rare, Vacant};
 pub use table::{FieldType, ListType, NO_FIELD, NamedType, PatchStrategy, Presence, Shape, StructType, Union};
 pub use value::{Field, List, Map, Optional, Reflect, Replace, View, ViewMut, no_such_field};
 pub use values::ByteString;

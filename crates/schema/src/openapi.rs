@@ -4,6 +4,8 @@
 //! operations (which verbs each resource has). `kubectl explain`, client-side checks and generated clients read them.
 //! Concept: <https://kubernetes.io/docs/concepts/overview/kubernetes-api/#openapi-interface-definition>
 
+use std::hash::{Hash, Hasher};
+
 use api_machinery::gvk::GroupVersionKind;
 use api_machinery::reflect::StructType;
 use serde_json::Value;
@@ -35,8 +37,18 @@ pub enum Model<'a> {
     },
 }
 
+impl Hash for Model<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            // There is one struct of a name, and it is the same for as long as the program is.
+            Self::Table(of) => (of.package, of.name).hash(state),
+            Self::Custom { name, schema } => (name, schema).hash(state),
+        }
+    }
+}
+
 /// One resource or subresource of a group version, as plain data.
-#[derive(Clone)]
+#[derive(Clone, Hash)]
 pub struct Resource<'a> {
     /// The group version it is served in, and the kind that its operations name.
     pub gvk: GroupVersionKind,

@@ -1,11 +1,12 @@
-//! JSONSchemaProps and what it is made of. One is large, and the versions of a definition that are known at the same time
-//! differ in anything but their schemas: they share them, down to each property.
+//! JSONSchemaProps and what it is made of. A definition has hundreds, and the versions of it that are known at the same
+//! time differ in anything but their schemas: they share them, down to each property. What few schemas set takes a word.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api_machinery::api;
 use api_machinery::leaf::RawJson;
+use api_machinery::reflect::Rare;
 
 use super::constants::field_value_error_reason;
 use super::{JSONSchemaPropsOrArray, JSONSchemaPropsOrBool, JSONSchemaPropsOrStringArray};
@@ -15,13 +16,13 @@ use super::{JSONSchemaPropsOrArray, JSONSchemaPropsOrBool, JSONSchemaPropsOrStri
 pub struct JSONSchemaProps {
     /// Identifier of the schema. Not allowed in custom resources.
     #[field(1)]
-    pub id: String,
+    pub id: Rare<String>,
     /// Address of the schema dialect.
     #[field(2, name = "$schema", go = "v1.JSONSchemaURL")]
-    pub schema: String,
+    pub schema: Rare<String>,
     /// Reference to another schema. Not allowed in custom resources.
     #[field(3, name = "$ref")]
-    pub ref_: Option<String>,
+    pub ref_: Rare<Option<String>>,
     /// Text that explains the value.
     #[field(4)]
     pub description: String,
@@ -30,97 +31,97 @@ pub struct JSONSchemaProps {
     pub type_: String,
     /// Format of the value, such as date-time or int64. Unknown ones are ignored.
     #[field(6)]
-    pub format: String,
+    pub format: Rare<String>,
     /// Short title of the value.
     #[field(7)]
-    pub title: String,
+    pub title: Rare<String>,
     /// Value used when the field is absent.
     #[field(8)]
-    pub default: Option<RawJson>,
+    pub default: Rare<Option<RawJson>>,
     /// Largest number allowed.
     #[field(9)]
-    pub maximum: Option<f64>,
+    pub maximum: Rare<Option<f64>>,
     /// Whether maximum itself is excluded.
     #[field(10)]
     pub exclusive_maximum: bool,
     /// Smallest number allowed.
     #[field(11)]
-    pub minimum: Option<f64>,
+    pub minimum: Rare<Option<f64>>,
     /// Whether minimum itself is excluded.
     #[field(12)]
     pub exclusive_minimum: bool,
     /// Longest text allowed, in characters.
     #[field(13)]
-    pub max_length: Option<i64>,
+    pub max_length: Rare<Option<i64>>,
     /// Shortest text allowed, in characters.
     #[field(14)]
-    pub min_length: Option<i64>,
+    pub min_length: Rare<Option<i64>>,
     /// Regular expression that text must match.
     #[field(15)]
-    pub pattern: String,
+    pub pattern: Rare<String>,
     /// Most array items allowed.
     #[field(16)]
-    pub max_items: Option<i64>,
+    pub max_items: Rare<Option<i64>>,
     /// Fewest array items allowed.
     #[field(17)]
-    pub min_items: Option<i64>,
+    pub min_items: Rare<Option<i64>>,
     /// Whether array items must differ. Must not be true.
     #[field(18)]
     pub unique_items: bool,
     /// Number that the value must be a multiple of.
     #[field(19)]
-    pub multiple_of: Option<f64>,
+    pub multiple_of: Rare<Option<f64>>,
     /// Values that are allowed.
     #[field(20)]
-    pub enum_: Vec<RawJson>,
+    pub enum_: Rare<Vec<RawJson>>,
     /// Most object properties allowed.
     #[field(21)]
-    pub max_properties: Option<i64>,
+    pub max_properties: Rare<Option<i64>>,
     /// Fewest object properties allowed.
     #[field(22)]
-    pub min_properties: Option<i64>,
+    pub min_properties: Rare<Option<i64>>,
     /// Properties that must be present.
     #[field(23)]
-    pub required: Vec<String>,
+    pub required: Rare<Vec<String>>,
     /// Schema of the array items.
     #[field(24)]
-    pub items: Option<JSONSchemaPropsOrArray>,
+    pub items: Rare<Option<JSONSchemaPropsOrArray>>,
     /// Schemas that must all match.
     #[field(25)]
-    pub all_of: Vec<JSONSchemaProps>,
+    pub all_of: Rare<Vec<JSONSchemaProps>>,
     /// Schemas of which exactly one must match.
     #[field(26)]
-    pub one_of: Vec<JSONSchemaProps>,
+    pub one_of: Rare<Vec<JSONSchemaProps>>,
     /// Schemas of which at least one must match.
     #[field(27)]
-    pub any_of: Vec<JSONSchemaProps>,
+    pub any_of: Rare<Vec<JSONSchemaProps>>,
     /// Schema that must not match.
     #[field(28)]
     pub not: Option<Arc<JSONSchemaProps>>,
     /// Schemas of named properties.
     #[field(29)]
-    pub properties: BTreeMap<String, Arc<JSONSchemaProps>>,
+    pub properties: Rare<BTreeMap<String, Arc<JSONSchemaProps>>>,
     /// Schema of other properties, or whether they are allowed. Excludes properties.
     #[field(30)]
-    pub additional_properties: Option<JSONSchemaPropsOrBool>,
+    pub additional_properties: Rare<Option<JSONSchemaPropsOrBool>>,
     /// Schemas of properties whose names match patterns. Not allowed in custom resources.
     #[field(31)]
-    pub pattern_properties: BTreeMap<String, Arc<JSONSchemaProps>>,
+    pub pattern_properties: Rare<BTreeMap<String, Arc<JSONSchemaProps>>>,
     /// Requirements triggered by present properties. Not allowed in custom resources.
     #[field(32, go = "v1.JSONSchemaDependencies")]
-    pub dependencies: BTreeMap<String, JSONSchemaPropsOrStringArray>,
+    pub dependencies: Rare<BTreeMap<String, JSONSchemaPropsOrStringArray>>,
     /// Schema of further array items. Not allowed in custom resources.
     #[field(33)]
-    pub additional_items: Option<JSONSchemaPropsOrBool>,
+    pub additional_items: Rare<Option<JSONSchemaPropsOrBool>>,
     /// Named schemas for reuse. Not allowed in custom resources.
     #[field(34, go = "v1.JSONSchemaDefinitions")]
-    pub definitions: BTreeMap<String, Arc<JSONSchemaProps>>,
+    pub definitions: Rare<BTreeMap<String, Arc<JSONSchemaProps>>>,
     /// Further documentation elsewhere.
     #[field(35)]
-    pub external_docs: Option<ExternalDocumentation>,
+    pub external_docs: Rare<Option<ExternalDocumentation>>,
     /// Sample value.
     #[field(36)]
-    pub example: Option<RawJson>,
+    pub example: Rare<Option<RawJson>>,
     /// Whether null is allowed. Default is false.
     #[field(37)]
     pub nullable: bool,
@@ -135,16 +136,16 @@ pub struct JSONSchemaProps {
     pub x_kubernetes_int_or_string: bool,
     /// Properties that identify items of a list of type map.
     #[field(41, name = "x-kubernetes-list-map-keys")]
-    pub x_kubernetes_list_map_keys: Vec<String>,
+    pub x_kubernetes_list_map_keys: Rare<Vec<String>>,
     /// How lists merge: atomic (default), set or map.
     #[field(42, name = "x-kubernetes-list-type")]
-    pub x_kubernetes_list_type: Option<String>,
+    pub x_kubernetes_list_type: Rare<Option<String>>,
     /// How objects merge: granular (default) or atomic.
     #[field(43, name = "x-kubernetes-map-type")]
-    pub x_kubernetes_map_type: Option<String>,
+    pub x_kubernetes_map_type: Rare<Option<String>>,
     /// Rules in the CEL language that must hold.
     #[field(44, name = "x-kubernetes-validations", merge_key = "rule", go = "v1.ValidationRules")]
-    pub x_kubernetes_validations: Vec<ValidationRule>,
+    pub x_kubernetes_validations: Rare<Vec<ValidationRule>>,
 }
 
 /// Points to further documentation.
@@ -179,4 +180,14 @@ pub struct ValidationRule {
     /// Evaluates rules on creation too, with oldSelf as an optional value.
     #[field(6)]
     pub optional_old_self: Option<bool>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_takes_little_more_than_a_word_for_each_keyword() {
+        assert!(size_of::<JSONSchemaProps>() <= 45 * size_of::<usize>(), "{}", size_of::<JSONSchemaProps>());
+    }
 }

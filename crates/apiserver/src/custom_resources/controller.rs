@@ -272,8 +272,10 @@ impl Follower {
         let api = self.cx.loopback().all::<CustomResourceDefinition>();
         let written = match api.update_status(&next).await {
             Err(error) if error.is_conflict() || error.is_not_found() => return Ok(None),
-            written => Known::from(written.map_err(ApiError::internal)?),
+            written => written.map_err(ApiError::internal)?,
         };
+        // Schemas are large, and those of the answer are nobody else's.
+        let written = Known::from(CustomResourceDefinition { spec: next.spec, ..written });
         self.learn(written.clone());
         Ok(Some(written))
     }

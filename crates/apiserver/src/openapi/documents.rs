@@ -15,7 +15,7 @@ use super::document::Document;
 use super::resources::{self, Custom};
 use crate::aggregation::state::Aggregation;
 use crate::custom_resources::ServedKinds;
-use crate::digest::digest;
+use crate::digest::{digest, digest_of};
 use crate::discovery::Catalog;
 use crate::negotiate::Compressed;
 
@@ -48,12 +48,13 @@ enum Subject {
     Own(OwnPath),
 }
 
-/// A document that was made of one generation of its kinds.
+/// A document of one generation of its kinds.
 struct Part {
     generation: u64,
     hash: String,
+    /// When it was made, or could have been.
     made: SystemTime,
-    /// What is made of kinds that came at run time is made anew for who wants it: there may be thousands, and few are read.
+    /// What is made of kinds that came at run time is made for who wants it: there may be thousands, and few are read.
     json: Option<Bytes>,
 }
 
@@ -96,10 +97,7 @@ impl Documents {
         made.parts.retain(|key, _| subjects.contains_key(key));
         let mut paths = BTreeMap::new();
         for (key, subject) in subjects.iter() {
-            if !self.has(&made, key, subject) {
-                self.make_part(&mut made, key, subject, now);
-            }
-            let hash = made.parts.get(key).map_or("", |part| &part.hash);
+            let hash = &self.kept(&mut made, key, subject, now).hash;
             paths.insert(
                 key.clone(),
                 serde_json::json!({ "serverRelativeURL": format!("/openapi/v3/{key}?hash={hash}") }),
@@ -114,13 +112,28 @@ impl Documents {
 
     /// One version 3 document; nothing for an unknown key.
     pub(super) fn part(&self, key: &str, now: SystemTime) -> Option<Document> {
-        let mut made = self.current();
-        let subjects = Arc::clone(&made.subjects);
-        let subject = subjects.get(key)?;
-        let kept = made.parts.get(key).filter(|_| self.has(&made, key, subject));
-        let Some(kept) = kept else { return Some(self.make_part(&mut made, key, subject, now)) };
-        let json = kept.json.clone().unwrap_or_else(|| self.render(subject).to_string().into());
-        Some(Document { json, hash: kept.hash.clone(), made: kept.made })
+        let (subject, made) = {
+            let mut made = self.current();
+            let subject = made.subjects.get(key)?.clone();
+            let Part { hash, made, json, .. } = self.kept(&mut made, key, &subject, now);
+            if let Some(json) = json {
+                return Some(Document { json: json.clone(), hash: hash.clone(), made: *made });
+            }
+            (subject, *made)
+        };
+        // Nobody waits for what is made for this one.
+        Some(match &subject {
+            Subject::Version(group, version) => self.fresh(group, version, made),
+            other => Document::new(&self.render(other), made),
+        })
+    }
+
+    /// The document of a version, with the tag of what is in it, though that may have changed a moment ago.
+    fn fresh(&self, group: &str, version: &str, made: SystemTime) -> Document {
+        let custom = self.custom(group, version);
+        let resources = self.resources(group, version, &custom);
+        let json = version_document(group, version, &resources).to_string().into();
+        Document { json, hash: digest_of(&resources), made }
     }
 
     /// What was made, without what is out of date.
@@ -141,17 +154,28 @@ impl Documents {
         }
     }
 
-    fn has(&self, made: &Made, key: &str, subject: &Subject) -> bool {
-        made.parts.get(key).is_some_and(|part| part.generation == self.generation_of(subject))
+    /// What is kept of a document, which it is from now on if it was not yet.
+    fn kept<'m>(&self, made: &'m mut Made, key: &str, subject: &Subject, now: SystemTime) -> &'m Part {
+        let generation = self.generation_of(subject);
+        let part = made.parts.entry(key.to_owned());
+        let part = part.and_modify(|part| {
+            if part.generation != generation {
+                *part = self.make_part(subject, generation, now);
+            }
+        });
+        part.or_insert_with(|| self.make_part(subject, generation, now))
     }
 
-    fn make_part(&self, made: &mut Made, key: &str, subject: &Subject, now: SystemTime) -> Document {
-        let generation = self.generation_of(subject);
-        let document = Document::new(&self.render(subject), now);
-        let json = (generation == 0).then(|| document.json.clone());
-        let part = Part { generation, hash: document.hash.clone(), made: now, json };
-        made.parts.insert(key.to_owned(), part);
-        document
+    fn make_part(&self, subject: &Subject, generation: u64, now: SystemTime) -> Part {
+        if let Subject::Version(group, version) = subject
+            && generation > 0
+        {
+            let custom = self.custom(group, version);
+            let hash = digest_of(&self.resources(group, version, &custom));
+            return Part { generation, hash, made: now, json: None };
+        }
+        let Document { json, hash, made } = Document::new(&self.render(subject), now);
+        Part { generation, hash, made, json: Some(json) }
     }
 
     fn keys(&self) -> BTreeMap<String, Subject> {
@@ -188,13 +212,22 @@ impl Documents {
             Subject::Own(own) => own_document(*own),
             Subject::Group(group) => group_document(group),
             Subject::Version(group, version) => {
-                let custom: Vec<Custom> = self.served.in_version(group, version).into_iter().map(Custom::new).collect();
-                let mut all: Vec<Resource<'_>> = resources::built_in(&self.served);
-                all.retain(|resource| resource.group == group && resource.version == version);
-                all.extend(custom.iter().flat_map(Custom::resources));
-                version_document(group, version, &all)
+                let custom = self.custom(group, version);
+                version_document(group, version, &self.resources(group, version, &custom))
             }
         }
+    }
+
+    fn custom(&self, group: &str, version: &str) -> Vec<Custom> {
+        self.served.in_version(group, version).into_iter().map(Custom::new).collect()
+    }
+
+    /// What is served in a version of a group.
+    fn resources<'a>(&self, group: &str, version: &str, custom: &'a [Custom]) -> Vec<Resource<'a>> {
+        let mut all: Vec<Resource<'a>> = resources::built_in(&self.served);
+        all.retain(|resource| resource.group == group && resource.version == version);
+        all.extend(custom.iter().flat_map(Custom::resources));
+        all
     }
 }
 

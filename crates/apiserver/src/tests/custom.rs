@@ -67,6 +67,27 @@ async fn deprecated_versions_say_so() {
     assert_eq!((old.code, old.warnings()), (200, vec![text]));
 }
 
+/// A document's tag is that of what it is made of.
+#[tokio::test(start_paused = true)]
+async fn documents_of_custom_kinds_are_found_by_their_tags() {
+    let api = with_apples().await;
+    let url = |index: &Value| {
+        let found = index["paths"]["apis/example.com/v1"]["serverRelativeURL"].as_str();
+        found.unwrap_or_default().to_owned()
+    };
+    let red = url(&api.get("/openapi/v3").await.json());
+    assert!(api.get(&red).await.text.contains(r#""default":"red""#));
+
+    redefined(&api, r#""default":"red""#, r#""default":"green""#).await;
+    let green = url(&until(&api, "/openapi/v3", |_, index| url(index) != red).await);
+    assert!(api.get(&green).await.text.contains(r#""default":"green""#));
+    assert_eq!(api.get(&red).await.code, 301, "it is not that any more");
+
+    redefined(&api, r#""default":"green""#, r#""default":"red""#).await;
+    let again = url(&until(&api, "/openapi/v3", |_, index| url(index) != green).await);
+    assert_eq!(again, red, "and whoever kept it has it still");
+}
+
 /// Clients go on at once when they see that a definition is established.
 #[tokio::test(start_paused = true)]
 async fn a_definition_is_in_service_before_it_is_established() {
