@@ -16,6 +16,7 @@ use crate::api_server::ApiServer;
 use crate::balancer::Servers;
 use crate::clock::{ClockFault, PartClock};
 use crate::node::{Container, HollowNode};
+use crate::node_volumes::NodeDriver;
 use crate::parts::{Part, start_controllers, start_elected, start_scheduler};
 use crate::store::{Faulty, Opened, Store};
 use crate::trace::Trace;
@@ -23,7 +24,8 @@ use crate::trace::Trace;
 const ADMIN: &str = "admin";
 const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
 const SCHEDULER: &str = "system:kube-scheduler";
-const NODES: u8 = 3;
+/// How many nodes there are.
+pub const NODES: u8 = 3;
 /// How long the cluster may take to be ready, in its own time.
 const START: Duration = Duration::from_secs(120);
 /// The counter of pods that the scheduler bound only after its flush.
@@ -297,6 +299,11 @@ impl Cluster {
     #[must_use]
     pub fn containers(&self) -> Vec<Container> {
         self.nodes.iter().flat_map(|node| node.containers()).collect()
+    }
+
+    /// Volumes of all nodes are served by a driver from now on.
+    pub fn set_node_driver(&self, driver: &Arc<dyn NodeDriver>) {
+        self.nodes.iter().for_each(|node| node.set_driver(Arc::clone(driver)));
     }
 
     /// How many pods were bound only after they had waited in vain for an event for as long as the scheduler lets them.

@@ -11,14 +11,16 @@ mod claims_tests;
 mod clock;
 mod cluster;
 mod node;
+mod node_volumes;
 mod parts;
 mod store;
 mod trace;
 
 pub use apiserver::config::ServerConfig;
 pub use clock::ClockFault;
-pub use cluster::{Cluster, Shape};
+pub use cluster::{Cluster, NODES, Shape};
 pub use node::{CORES_PER_NODE, Container};
+pub use node_volumes::{DriverError, NodeDriver, UsedVolume};
 pub use parts::Part;
 pub use store::{EtcdWorld, RealEtcd, Store};
 pub use trace::{Exchange, Trace};

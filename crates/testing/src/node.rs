@@ -20,9 +20,13 @@ use serde_json::json;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::node_volumes::{NodeDriver, NodeVolumes, Unmet, UsedVolume};
+
 /// How many cores a hollow node has to give.
 pub const CORES_PER_NODE: i64 = 8;
 const LEASES: &str = "kube-node-lease";
+/// Says of a node that volumes are attached for it.
+const ATTACHED_FOR: &str = "volumes.kubernetes.io/controller-managed-attach-detach";
 /// How often the lease is renewed and the node object looked at, as kubelets do.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 /// After how long the pods are looked at again where nothing has changed.
@@ -39,6 +43,7 @@ pub(crate) struct HollowNode {
     addresses: AtomicU32,
     /// What runs, by the pod's uid; it goes on while no kubelet runs.
     containers: Mutex<BTreeMap<String, Container>>,
+    volumes: NodeVolumes,
 }
 
 /// What runs of one pod on a node.
@@ -50,6 +55,8 @@ pub struct Container {
     pub pod: String,
     /// The pod's uid.
     pub uid: String,
+    /// The volumes that it uses.
+    pub volumes: Vec<UsedVolume>,
 }
 
 /// What a pod needs now.
@@ -63,7 +70,18 @@ enum Need {
 
 impl HollowNode {
     pub(crate) fn new(name: String, number: u8) -> Arc<Self> {
-        Arc::new(Self { name, number, addresses: AtomicU32::new(1), containers: Mutex::default() })
+        Arc::new(Self {
+            name,
+            number,
+            addresses: AtomicU32::new(1),
+            containers: Mutex::default(),
+            volumes: NodeVolumes::default(),
+        })
+    }
+
+    /// Volumes of this node are served by a driver from now on.
+    pub(crate) fn set_driver(&self, driver: Arc<dyn NodeDriver>) {
+        self.volumes.set_driver(driver);
     }
 
     /// Starts a kubelet that ends with the client's tasks.
@@ -96,9 +114,13 @@ impl HollowNode {
         self.containers.lock().values().cloned().collect()
     }
 
-    fn begin(&self, pod: &Pod) {
+    fn runs(&self, uid: &str) -> bool {
+        self.containers.lock().contains_key(uid)
+    }
+
+    fn begin(&self, pod: &Pod, volumes: Vec<UsedVolume>) {
         let ObjectMeta { namespace, name, uid, .. } = &pod.metadata;
-        let own = Container { node: self.name.clone(), pod: format!("{namespace}/{name}"), uid: uid.clone() };
+        let own = Container { node: self.name.clone(), pod: format!("{namespace}/{name}"), uid: uid.clone(), volumes };
         self.containers.lock().insert(uid.clone(), own);
     }
 
@@ -111,7 +133,8 @@ impl HollowNode {
         let resources =
             json!({"cpu": CORES_PER_NODE.to_string(), "memory": "16Gi", "pods": "110", "ephemeral-storage": "100Gi"});
         json!({
-            "metadata": {"name": self.name, "labels": {"kubernetes.io/hostname": self.name, "kubernetes.io/os": "linux"}},
+            "metadata": {"name": self.name, "annotations": {ATTACHED_FOR: "true"},
+                "labels": {"kubernetes.io/hostname": self.name, "kubernetes.io/os": "linux"}},
             "status": {
                 "capacity": resources,
                 "allocatable": resources,
@@ -187,6 +210,13 @@ impl Kubelet {
         self.due.retain(|uid, _| known.contains(uid));
         self.node.containers.lock().retain(|uid, _| known.contains(uid));
         let mut next = Instant::now() + RESYNC;
+        let has_ended = |pod: &Pod| matches!(pod.status.phase.as_str(), "Succeeded" | "Failed");
+        let using = pods.iter().filter(|pod| !has_ended(pod) || self.node.runs(&pod.metadata.uid));
+        let using = using.map(|pod| &pod.metadata.uid).collect();
+        if let Err(error) = self.node.volumes.clean_up(&self.client, &self.node.name, &using).await {
+            tracing::info!(%error, node = self.node.name, "Volumes that no pod uses could not be unmounted");
+            next = next.min(Instant::now() + RETRY);
+        }
         for pod in &pods {
             let need = need(pod);
             if need == Need::Nothing {
@@ -208,12 +238,16 @@ impl Kubelet {
         next
     }
 
-    async fn meet(&self, pod: &Pod, need: Need) -> Result<(), ClientError> {
+    async fn meet(&self, pod: &Pod, need: Need) -> Result<(), Unmet> {
         let pods = self.client.namespaced::<Pod>(&pod.metadata.namespace);
+        let (volumes, node, uid) = (&self.node.volumes, &self.node.name, &pod.metadata.uid);
         match need {
             Need::Nothing => {}
-            Need::Start => self.node.begin(pod),
-            Need::Finish | Need::End => drop(self.node.containers.lock().remove(&pod.metadata.uid)),
+            Need::Start => self.node.begin(pod, volumes.mount(&self.client, node, pod).await?),
+            Need::Finish | Need::End => {
+                self.node.containers.lock().remove(uid);
+                volumes.release(node, uid).await?;
+            }
         }
         let done = match need {
             Need::Nothing => return Ok(()),
@@ -230,7 +264,7 @@ impl Kubelet {
         match done {
             // The pod is gone, or another has its name: the watch will say so.
             Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
-            other => other,
+            other => Ok(other?),
         }
     }
 

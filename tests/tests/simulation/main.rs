@@ -7,6 +7,7 @@ mod healed;
 mod observer;
 mod story;
 mod trouble;
+mod volumes;
 mod workloads;
 mod writes;
 
@@ -103,9 +104,10 @@ fn what_is_declared_comes_about_after_faults() {
 
 #[test]
 fn a_seed_replays() {
-    // One with leaders and a part that stands still, one with two of everything. Not one with a disk: its writer is a thread,
-    // which takes real time.
-    for seed in [1, 9, 103] {
+    // One with two of everything, one with leaders, a part that stands still and devices, one with an autoscaler. Not one with
+    // a disk: its writer is a thread, which takes real time.
+    let mut steps = Vec::new();
+    for seed in [9, 61, 103] {
         let (one, two) = (simulate(Run::of(seed, Weather::Foul)), simulate(Run::of(seed, Weather::Foul)));
         assert_eq!(one.steps, two.steps);
         let both = one.exchanges.iter().zip(&two.exchanges);
@@ -115,5 +117,9 @@ fn a_seed_replays() {
             panic!("seed {seed}, request {index} differs:\n{left}\n{right}\nafter\n{}", before.join("\n"));
         }
         assert_eq!(one.requests, two.requests);
+        steps.extend(one.steps);
+    }
+    for what in ["stood still", "renderer", "elastic"] {
+        assert!(steps.iter().any(|step| step.contains(what)), "{what} is in none of these: {steps:#?}");
     }
 }

@@ -203,7 +203,7 @@ fn faults(rng: &Rng) -> Faults {
 fn run_twice(cluster: &Cluster) -> Vec<String> {
     let (mut seen, mut twice) = (BTreeSet::new(), Vec::new());
     for container in cluster.containers() {
-        let Container { node, pod, uid } = container;
+        let Container { node, pod, uid, .. } = container;
         if !seen.insert(pod.clone()) {
             twice.push(format!("containers of {pod} run twice, once more on {node} ({uid})"));
         }

@@ -106,12 +106,14 @@ impl<T: Watched> History<T> {
             self.objects.remove(&uid);
             self.gone.insert(uid);
         }
-        for object in objects {
-            let known = self.objects.get(&object.meta().uid).map(|known| version(known.meta()));
-            if known.is_some_and(|known| known > version(object.meta())) {
+        // All of a list is of one moment: none of it is held against what has been before.
+        let uid = |object: &T| object.meta().uid.clone();
+        let changed = objects.into_iter().map(|object| (self.objects.insert(uid(&object), object.clone()), object));
+        for (before, object) in changed.collect::<Vec<_>>() {
+            if before.as_ref().is_some_and(|before| version(before.meta()) > version(object.meta())) {
                 self.violated(format!("a list has {} older than an event told", object.meta().name));
             }
-            self.put(object);
+            self.check(before.as_ref(), &object);
         }
     }
 
@@ -135,18 +137,23 @@ impl<T: Watched> History<T> {
     }
 
     fn put(&mut self, object: T) {
+        let before = self.objects.insert(object.meta().uid.clone(), object.clone());
+        self.check(before.as_ref(), &object);
+    }
+
+    /// Looks at a change of an object that has been taken over.
+    fn check(&mut self, before: Option<&T>, object: &T) {
         let ObjectMeta { name, namespace, uid, .. } = object.meta().clone();
         if self.gone.contains(&uid) {
             self.violated(format!("{name} ({uid}) is back after it was deleted"));
         }
         let is_namesake = |other: &&T| other.meta().name == name && other.meta().namespace == namespace;
-        let before = self.objects.insert(uid.clone(), object.clone());
         if self.objects.values().filter(is_namesake).count() > 1 {
             self.violated(format!("there are two {name} at once"));
         }
-        let turned = before.iter().flat_map(|before| turned_back(before.meta(), object.meta())).collect::<Vec<_>>();
+        let turned = before.map(|before| turned_back(before.meta(), object.meta())).unwrap_or_default();
         turned.into_iter().for_each(|what| self.violated(format!("{name} {what}")));
-        let change = Change { before: before.as_ref(), now: &object, all: &self.objects };
+        let change = Change { before, now: object, all: &self.objects };
         let broken = T::check(&mut self.memory, &change);
         broken.into_iter().for_each(|what| self.violated(what));
     }
@@ -230,6 +237,20 @@ mod tests {
                 None => assert_eq!(history.violations, Vec::<String>::new()),
                 Some(text) => assert!(history.violations.iter().any(|line| line.contains(text)), "{events:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn all_of_a_list_is_of_one_moment() {
+        let first = pod("a", "1", "1", "n", "5");
+        let mut ended = pod("a", "1", "2", "n", "5");
+        ended.status.phase = "Succeeded".to_owned();
+        // The second has the room of the first, which the list tells of last.
+        for (then, expected) in [(ended, 0), (first.clone(), 2)] {
+            let mut history = History::<Pod>::default();
+            history.relist("1", vec![first.clone()]);
+            history.relist("3", vec![pod("b", "2", "3", "n", "5"), then]);
+            assert_eq!(history.violations.len(), expected, "{:?}", history.violations);
         }
     }
 

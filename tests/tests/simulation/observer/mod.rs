@@ -1,6 +1,7 @@
 //! What must hold at every moment of a story, faults or not, checked on a watch of each kind.
 
 mod across;
+mod assigned;
 mod history;
 mod rules;
 
@@ -18,6 +19,7 @@ use api_types::core_v1::{
 use api_types::discovery_v1::EndpointSlice;
 use api_types::networking_v1::IPAddress;
 use api_types::policy_v1::PodDisruptionBudget;
+use api_types::resource_v1::ResourceClaim;
 use async_trait::async_trait;
 use client::{Client, ClientError, WatchEvent};
 use parking_lot::Mutex;
@@ -57,6 +59,7 @@ impl Observer {
             watch::<PersistentVolumeClaim>(admin),
             watch::<ReplicaSet>(admin),
             watch::<ReplicationController>(admin),
+            watch::<ResourceClaim>(admin),
             watch::<Service>(admin),
             watch::<ServiceAccount>(admin),
             watch::<StatefulSet>(admin),

@@ -6,16 +6,13 @@ use api_machinery::object::{Kind, Object};
 use api_machinery::quantity::Quantity;
 use api_types::apps_v1::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use api_types::batch_v1::{CronJob, Job};
-use api_types::core_v1::{
-    ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, ResourceQuota,
-    Service, ServiceAccount,
-};
+use api_types::core_v1::{ConfigMap, Namespace, Node, Pod, ReplicationController, ResourceQuota, ServiceAccount};
 use api_types::discovery_v1::EndpointSlice;
 use api_types::networking_v1::IPAddress;
 use api_types::policy_v1::PodDisruptionBudget;
 
 use super::history::version;
-use crate::workloads::{BOUNDED, COUNTED, MOST, is_ready};
+use crate::workloads::{BOUNDED, COUNTED, ELASTIC, FEWEST, LARGEST, MOST, is_ready};
 
 /// Of an evicted pod's condition.
 const EVICTED: &str = "EvictionByEvictionAPI";
@@ -51,12 +48,9 @@ plain!(
     ControllerRevision,
     CronJob,
     DaemonSet,
-    Deployment,
     IPAddress,
     Namespace,
     Node,
-    PersistentVolume,
-    PersistentVolumeClaim,
     ReplicaSet,
     ReplicationController,
     ServiceAccount,
@@ -143,21 +137,17 @@ fn millicores(pod: &Pod) -> i64 {
     requests.map(Quantity::milli_value).sum()
 }
 
-impl Watched for Service {
+/// The one that an autoscaler sizes keeps to the limits of that.
+impl Watched for Deployment {
     type Memory = ();
 
     fn check(_memory: &mut (), change: &Change<'_, Self>) -> Vec<String> {
-        let others = || change.all.values().filter(|other| other.metadata.uid != change.now.metadata.uid);
-        let addresses = change.now.spec.cluster_ips.iter().filter(|address| *address != "None");
-        let mut broken: Vec<String> = addresses
-            .filter(|address| others().any(|other| other.spec.cluster_ips.contains(address)))
-            .map(|address| format!("two have the address {address}"))
-            .collect();
-        let ports = |service: &Self| service.spec.ports.iter().map(|port| port.node_port).collect::<Vec<i32>>();
-        let taken: BTreeSet<i32> = others().flat_map(ports).collect();
-        let twice = ports(change.now).into_iter().filter(|port| *port != 0 && taken.contains(port));
-        broken.extend(twice.map(|port| format!("two have the port {port} of the nodes")));
-        broken
+        let size = change.now.spec.replicas.unwrap_or(1);
+        let is_within = u32::try_from(size).is_ok_and(|size| (FEWEST..=LARGEST).contains(&size));
+        if change.now.metadata.name != ELASTIC || is_within {
+            return Vec::new();
+        }
+        vec![format!("{ELASTIC} was scaled to {size}, which is not within {FEWEST} and {LARGEST}")]
     }
 }
 
@@ -254,7 +244,7 @@ impl Watched for EndpointSlice {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use api_machinery::object::from_value;
     use api_machinery::value::Value;
     use serde_json::json;
@@ -273,7 +263,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn case<T: Watched>(objects: &[Value], expected: Option<&str>) {
+    pub(in super::super) fn case<T: Watched>(objects: &[Value], expected: Option<&str>) {
         let (_, found) = play::<T>(objects);
         match expected {
             None => assert_eq!(found, Vec::<String>::new()),
@@ -303,17 +293,12 @@ mod tests {
     }
 
     #[test]
-    fn services_share_no_address_and_no_port() {
-        let service = |uid: &str, address: &str, port: i32| {
-            let ports = json!([{"port": 80, "nodePort": port}]);
-            json!({"metadata": {"uid": uid}, "spec": {"clusterIPs": [address], "ports": ports}})
-        };
-        case::<Service>(
-            &[service("1", "a", 1), service("2", "b", 2), service("3", "None", 0), service("4", "None", 0)],
-            None,
-        );
-        case::<Service>(&[service("1", "a", 1), service("2", "a", 2)], Some("the address a"));
-        case::<Service>(&[service("1", "a", 1), service("2", "b", 1)], Some("the port 1"));
+    fn an_autoscaler_keeps_to_its_limits() {
+        let deployment =
+            |name: &str, size: i32| json!({"metadata": {"name": name, "uid": name}, "spec": {"replicas": size}});
+        case::<Deployment>(&[deployment(ELASTIC, 1), deployment(ELASTIC, 4), deployment("web", 0)], None);
+        case::<Deployment>(&[deployment(ELASTIC, 0)], Some("was scaled to 0"));
+        case::<Deployment>(&[deployment(ELASTIC, 5)], Some("was scaled to 5"));
     }
 
     #[test]

@@ -5,6 +5,8 @@ mod bare_sets;
 mod budget;
 mod cron_job;
 mod daemon_set;
+mod devices;
+mod elastic;
 mod jobs;
 mod namespace;
 mod owners;
@@ -22,6 +24,7 @@ use base::Rng;
 use client::{Client, ClientError, Patch};
 use serde_json::json;
 
+pub(crate) use elastic::{ELASTIC, FEWEST, LARGEST};
 pub(crate) use jobs::COUNTED;
 pub(crate) use quota::{BOUNDED, MOST};
 pub(crate) use web::Web;
@@ -51,7 +54,7 @@ pub(crate) trait Workload: Send {
 }
 
 /// How each is made.
-const ALL: [fn() -> Box<dyn Workload>; 12] = [
+const ALL: [fn() -> Box<dyn Workload>; 14] = [
     || Box::new(web::Web::default()),
     || Box::new(stateful_set::Database),
     || Box::new(jobs::Indexed),
@@ -64,6 +67,8 @@ const ALL: [fn() -> Box<dyn Workload>; 12] = [
     || Box::new(budget::Guarded),
     || Box::new(owners::Owners::default()),
     || Box::new(namespace::Tenant::default()),
+    || Box::new(devices::Renderers),
+    || Box::new(elastic::Elastic::default()),
 ];
 /// How many of them a story has beside the services, which are small: as many as the nodes have room for, whichever.
 const AT_ONCE: usize = 4;
@@ -80,21 +85,21 @@ pub(crate) fn draw(rng: &Rng) -> Vec<Box<dyn Workload>> {
 }
 
 /// Creates an object, which must be taken.
-async fn create<T: Kind + Object>(admin: &Client, namespace: &str, object: &Value) -> T {
+pub(crate) async fn create<T: Kind + Object>(admin: &Client, namespace: &str, object: &Value) -> T {
     let object = from_value::<T>(object).expect("an object");
     let api = if T::TYPE.namespaced { admin.namespaced::<T>(namespace) } else { admin.all::<T>() };
     api.create(&object).await.unwrap_or_else(|error| panic!("{} {}: {error}", T::TYPE.kind, object.meta().name))
 }
 
 /// Changes an object, which must be taken.
-async fn change<T: Kind + Object>(admin: &Client, namespace: &str, name: &str, patch: Value) {
+pub(crate) async fn change<T: Kind + Object>(admin: &Client, namespace: &str, name: &str, patch: Value) {
     let api = admin.namespaced::<T>(namespace);
     let changed = api.patch(name, &Patch::Merge(patch)).await;
     changed.map(drop).unwrap_or_else(|error| panic!("{} {name}: {error}", T::TYPE.kind));
 }
 
 /// Deletes an object, and says whether it was there.
-async fn delete<T: Kind + Object>(admin: &Client, namespace: &str, name: &str, policy: &str) -> bool {
+pub(crate) async fn delete<T: Kind + Object>(admin: &Client, namespace: &str, name: &str, policy: &str) -> bool {
     let options = DeleteOptions { propagation_policy: Some(policy.to_owned()), ..DeleteOptions::default() };
     let api = if T::TYPE.namespaced { admin.namespaced::<T>(namespace) } else { admin.all::<T>() };
     match api.delete(name, &options).await {
@@ -105,7 +110,7 @@ async fn delete<T: Kind + Object>(admin: &Client, namespace: &str, name: &str, p
 }
 
 /// A template of pods that are labelled as of this app.
-fn template(app: &str, restart: &str, image: &str, cpu: &str) -> Value {
+pub(crate) fn template(app: &str, restart: &str, image: &str, cpu: &str) -> Value {
     let containers = json!([{"name": "main", "image": image, "resources": {"requests": {"cpu": cpu}}}]);
     json!({"metadata": {"labels": {"app": app}}, "spec": {"restartPolicy": restart, "containers": containers}})
 }

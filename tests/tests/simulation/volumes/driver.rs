@@ -1,0 +1,177 @@
+//! A hollow driver of volumes: what the sidecars of a CSI driver do, over disks that are numbers.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machinery::meta::{DeleteOptions, ListOptions};
+use api_machinery::object::from_value;
+use api_machinery::value::Value;
+use api_types::core_v1::{PersistentVolume, PersistentVolumeClaim};
+use api_types::storage_v1::VolumeAttachment;
+use base::TaskGroup;
+use client::{Client, ClientError, Patch};
+use component_base::serving::BoxError;
+use parking_lot::Mutex;
+use serde_json::json;
+
+use super::disks::Disks;
+use crate::workloads::NAMESPACE;
+
+pub(super) const DRIVER: &str = "disk.csi.test";
+const CHOSEN: &str = "volume.kubernetes.io/selected-node";
+const FINALIZER: &str = "external-attacher/disk-csi-test";
+const PERIOD: Duration = Duration::from_millis(500);
+
+/// Starts the driver; it ends, wherever it is, when the group is cancelled.
+pub(super) fn start(disks: &Disks, admin: &Client) -> TaskGroup {
+    let tasks = admin.tasks().child("driver");
+    let driver = Driver { disks: disks.clone(), admin: admin.clone(), tasks: tasks.clone(), busy: Arc::default() };
+    disks.set_down(false);
+    tasks.spawn_cancellable("driver", async move {
+        loop {
+            if let Err(error) = driver.round().await {
+                tracing::info!(%error, "A request of the driver failed");
+            }
+            tokio::time::sleep(PERIOD).await;
+        }
+    });
+    tasks
+}
+
+#[derive(Clone)]
+struct Driver {
+    disks: Disks,
+    admin: Client,
+    tasks: TaskGroup,
+    /// What something is being done about, as kind and name.
+    busy: Arc<Mutex<BTreeSet<(&'static str, String)>>>,
+}
+
+/// One that is there already, or gone already, is fine.
+fn settled<T>(outcome: Result<T, ClientError>) -> Result<(), BoxError> {
+    match outcome {
+        Err(error) if error.is_already_exists() || error.is_not_found() || error.is_conflict() => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(_) => Ok(()),
+    }
+}
+
+/// The size that a claim asks for.
+fn asked(claim: &PersistentVolumeClaim) -> String {
+    claim.spec.resources.requests.get("storage").map(ToString::to_string).unwrap_or_default()
+}
+
+impl Driver {
+    /// Looks at everything once. What takes time is done beside each other, as sidecars do.
+    async fn round(&self) -> Result<(), BoxError> {
+        let all = ListOptions::default();
+        for claim in self.admin.namespaced::<PersistentVolumeClaim>(NAMESPACE).list_all(&all).await?.items {
+            let (driver, name) = (self.clone(), claim.metadata.name);
+            self.begin("claim", name.clone(), async move { driver.serve(&name).await });
+        }
+        let attachments = self.admin.all::<VolumeAttachment>().list_all(&all).await?.items;
+        for volume in self.admin.all::<PersistentVolume>().list_all(&all).await?.items {
+            let name = Some(&volume.metadata.name);
+            let is_attached = attachments.iter().any(|own| own.spec.source.persistent_volume_name.as_ref() == name);
+            if volume.status.phase == "Released" && !is_attached {
+                self.disks.remove(&volume.metadata.name);
+                let volumes = self.admin.all::<PersistentVolume>();
+                settled(volumes.delete(&volume.metadata.name, &DeleteOptions::default()).await)?;
+            }
+        }
+        for attachment in attachments {
+            let (driver, name) = (self.clone(), attachment.metadata.name);
+            self.begin("attachment", name.clone(), async move { driver.attach(&name).await });
+        }
+        Ok(())
+    }
+
+    /// Does something about an object, unless something is being done about it.
+    fn begin(
+        &self,
+        kind: &'static str,
+        name: String,
+        work: impl Future<Output = Result<(), BoxError>> + Send + 'static,
+    ) {
+        let (busy, key) = (Arc::clone(&self.busy), (kind, name));
+        if !busy.lock().insert(key.clone()) {
+            return;
+        }
+        self.tasks.spawn_cancellable(kind, async move {
+            if let Err(error) = work.await {
+                tracing::info!(%error, ?key, "A request of the driver failed");
+            }
+            busy.lock().remove(&key);
+        });
+    }
+
+    /// Gives a claim what it asks for.
+    async fn serve(&self, name: &str) -> Result<(), BoxError> {
+        let claims = self.admin.namespaced::<PersistentVolumeClaim>(NAMESPACE);
+        let Some(claim) = claims.get_opt(name).await? else { return Ok(()) };
+        if claim.spec.volume_name.is_empty() { self.provision(&claim).await } else { self.grow(&claim).await }
+    }
+
+    /// Makes the disk of a claim whose pod has a node.
+    async fn provision(&self, claim: &PersistentVolumeClaim) -> Result<(), BoxError> {
+        let meta = &claim.metadata;
+        if !meta.annotations.contains_key(CHOSEN) || meta.deletion_timestamp.is_some() {
+            return Ok(());
+        }
+        let name = format!("pvc-{}", meta.uid);
+        if self.admin.all::<PersistentVolume>().get_opt(&name).await?.is_some() {
+            return Ok(());
+        }
+        self.disks.provision(&name, &asked(claim)).await?;
+        let volume: Value = json!({"metadata": {"name": name, "annotations": {"pv.kubernetes.io/provisioned-by": DRIVER}},
+            "spec": {"capacity": {"storage": asked(claim)}, "accessModes": ["ReadWriteOnce"],
+                "storageClassName": claim.spec.storage_class_name, "persistentVolumeReclaimPolicy": "Delete",
+                "csi": {"driver": DRIVER, "volumeHandle": name},
+                "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": meta.namespace,
+                    "name": meta.name, "uid": meta.uid}}});
+        let volume = from_value::<PersistentVolume>(&volume).expect("a volume");
+        settled(self.admin.all::<PersistentVolume>().create(&volume).await)
+    }
+
+    async fn grow(&self, claim: &PersistentVolumeClaim) -> Result<(), BoxError> {
+        let has = claim.status.capacity.get("storage").map(ToString::to_string);
+        if has.is_none_or(|has| has == asked(claim)) || claim.metadata.deletion_timestamp.is_some() {
+            return Ok(());
+        }
+        self.disks.resize(&claim.spec.volume_name, &asked(claim)).await?;
+        let size = json!({"capacity": {"storage": asked(claim)}});
+        let volumes = self.admin.all::<PersistentVolume>();
+        settled(volumes.patch(&claim.spec.volume_name, &Patch::Merge(json!({"spec": size}))).await)?;
+        let claims = self.admin.namespaced::<PersistentVolumeClaim>(NAMESPACE);
+        settled(claims.patch_status(&claim.metadata.name, &Patch::Merge(json!({"status": size}))).await)
+    }
+
+    async fn attach(&self, name: &str) -> Result<(), BoxError> {
+        let attachments = self.admin.all::<VolumeAttachment>();
+        let Some(attachment) = attachments.get_opt(name).await? else { return Ok(()) };
+        let (meta, node) = (&attachment.metadata, &attachment.spec.node_name);
+        let handle = attachment.spec.source.persistent_volume_name.clone().unwrap_or_default();
+        let is_ours = meta.finalizers.iter().any(|own| own == FINALIZER);
+        if meta.deletion_timestamp.is_some() {
+            if !is_ours {
+                return Ok(());
+            }
+            self.disks.detach(&handle, node).await?;
+            let mut next = attachment.clone();
+            next.metadata.finalizers.retain(|own| own != FINALIZER);
+            return settled(attachments.update(&next).await);
+        }
+        if !is_ours {
+            let mut next = attachment.clone();
+            next.metadata.finalizers.push(FINALIZER.to_owned());
+            return settled(attachments.update(&next).await);
+        }
+        if !attachment.status.attached {
+            self.disks.attach(&handle, node).await?;
+            let patch = Patch::Merge(json!({"status": {"attached": true}}));
+            settled(attachments.patch_status(&meta.name, &patch).await)?;
+        }
+        Ok(())
+    }
+}
