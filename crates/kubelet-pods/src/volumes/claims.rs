@@ -1,6 +1,5 @@
-//! Persistent volume claims, resolved to what is behind them: directories of the machine, or volumes of drivers (CSI).
-//!
-//! Network file systems are not served yet; pods that use them wait with an error that says so.
+//! Persistent volume claims, resolved to what is behind them: directories of the machine, exports of NFS servers, or volumes
+//! of drivers (CSI). Disks of iSCSI and Fibre Channel are not served; pods that use them wait with an error that says so.
 
 use std::path::{Path, PathBuf};
 
@@ -11,6 +10,8 @@ use component_helpers::node_affinity;
 use super::csi::CsiVolume;
 use super::error::VolumeError;
 use super::host_path::{self, HostPathError};
+use super::nfs::Export;
+use super::spec::Refused;
 
 /// A claim that is ready to be used.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +32,7 @@ pub(super) enum Backing {
     HostPath(PathBuf),
     /// A local volume, which is bind-mounted and takes the pod's group.
     Local(PathBuf),
+    Nfs(Export),
     Csi(Box<CsiVolume>),
 }
 
@@ -39,7 +41,7 @@ impl Resolved {
     pub(super) fn path(&self) -> Result<&Path, VolumeError> {
         match &self.backing {
             Backing::HostPath(path) | Backing::Local(path) => Ok(path),
-            Backing::Csi(_) => Err(VolumeError::Unmatched),
+            Backing::Nfs(_) | Backing::Csi(_) => Err(VolumeError::Unmatched),
         }
     }
 }
@@ -65,8 +67,11 @@ pub(super) enum ClaimError {
     /// What the cluster knows of the driver has not been read.
     #[error(transparent)]
     Facts(#[from] super::csi::Unsynced),
-    #[error("the kind of persistent volume {volume:?} is not supported by this kubelet")]
-    Unsupported { volume: String },
+    /// `volume` is named as events name it.
+    #[error("failed to get Plugin from volumeSpec for volume {volume:?} err=no volume plugin matched")]
+    NoPlugin { volume: String },
+    #[error("{why}: persistent volume {volume:?}")]
+    Refused { volume: String, block: bool, why: Refused },
     /// The path on the host is not what the volume says it is.
     #[error(transparent)]
     HostPath(#[from] HostPathError),
@@ -181,7 +186,17 @@ fn place(
     if let Some(local) = &source.local {
         return Ok(resolved(Backing::Local(local.path.clone().into())));
     }
-    let Some(csi) = &source.csi else { return Err(ClaimError::Unsupported { volume: name.clone() }) };
+    if let Some(nfs) = source.nfs.as_ref().filter(|_| !block) {
+        return Ok(resolved(Backing::Nfs(Export::of_claim(nfs, volume))));
+    }
+    let Some(csi) = &source.csi else {
+        let volume = name.clone();
+        return Err(match source {
+            source if source.iscsi.is_some() => ClaimError::Refused { volume, block, why: Refused::Iscsi },
+            source if source.fc.is_some() => ClaimError::Refused { volume, block, why: Refused::Fc },
+            _ => ClaimError::NoPlugin { volume },
+        });
+    };
     Ok(resolved(Backing::Csi(Box::new(CsiVolume::of_claim(csi, volume, claim)))))
 }
 

@@ -10,6 +10,7 @@ use super::csi::CsiError;
 use super::file_error::FileError;
 use super::host_path::HostPathError;
 use super::loop_device::LoopError;
+use super::mount_program::ProgramError;
 use super::payload::PayloadError;
 use super::sub_path::SubPathError;
 use super::writer::WriteError;
@@ -49,6 +50,8 @@ pub(super) enum VolumeError {
     NoBlockDevice(PathBuf),
     #[error("blkUtil.AttachFileDevice failed: {0}")]
     Loop(#[from] LoopError),
+    #[error(transparent)]
+    Program(#[from] ProgramError),
     #[error("unknown storage medium {0:?}")]
     Medium(String),
     #[error("medium {0}: hugePages storage requested, but there is no resource request for huge pages")]

@@ -18,6 +18,7 @@ pub enum Plugin {
     DownwardApi,
     Projected,
     Local,
+    Nfs,
     /// Of a driver.
     Csi,
     /// The same two as block devices.
@@ -29,13 +30,14 @@ pub enum Plugin {
 
 impl Plugin {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::EmptyDir,
         Self::ConfigMap,
         Self::Secret,
         Self::DownwardApi,
         Self::Projected,
         Self::Local,
+        Self::Nfs,
         Self::Csi,
         Self::LocalBlock,
         Self::CsiBlock,
@@ -66,6 +68,7 @@ impl Plugin {
             Self::DownwardApi => "kubernetes.io~downward-api",
             Self::Projected => "kubernetes.io~projected",
             Self::Local | Self::LocalBlock => "kubernetes.io~local-volume",
+            Self::Nfs => "kubernetes.io~nfs",
             Self::Csi | Self::CsiBlock => "kubernetes.io~csi",
             Self::HostPath => "kubernetes.io~host-path",
         }

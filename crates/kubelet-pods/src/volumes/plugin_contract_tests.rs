@@ -69,6 +69,7 @@ fn volume(plugin: Plugin, root: &Path) -> (Value, bool) {
         Plugin::Local | Plugin::Csi | Plugin::LocalBlock | Plugin::CsiBlock => {
             (json!({"persistentVolumeClaim": {"claimName": "c"}}), true)
         }
+        Plugin::Nfs => (json!({"nfs": {"server": "s", "path": "/x"}}), true),
         Plugin::HostPath => (json!({"hostPath": {"path": root, "type": "Directory"}}), false),
     }
 }

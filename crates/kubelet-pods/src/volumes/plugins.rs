@@ -13,6 +13,7 @@ use super::disk::Disk;
 use super::error::VolumeError;
 use super::host_path;
 use super::layout::Plugin;
+use super::nfs::Nfs;
 use super::payload::Maker;
 use super::plugin::{VolumePlugin, VolumeSpec};
 use super::spec::{Kind, kind_of};
@@ -34,7 +35,7 @@ pub(super) struct Tools {
     /// None without an API server.
     pub(super) client: Option<Client>,
     pub(super) csi: CsiDeps,
-    /// For loop devices.
+    /// For loop devices, and mounts that take a program.
     pub(super) exec: Arc<dyn Exec>,
     pub(super) events: Arc<dyn Events>,
 }
@@ -67,6 +68,7 @@ impl Plugins {
             (Plugin::EmptyDir, Box::new(EmptyDir(Arc::clone(tools)))),
             (Plugin::HostPath, Box::new(HostPath(Arc::clone(tools)))),
             (Plugin::Local, Box::new(Local(Arc::clone(tools)))),
+            (Plugin::Nfs, Box::new(Nfs(Arc::clone(tools)))),
             (Plugin::Csi, Box::new(Csi(Arc::clone(tools)))),
             (Plugin::LocalBlock, Box::new(LocalBlock(Arc::clone(tools)))),
             (Plugin::CsiBlock, Box::new(CsiBlock::new(tools))),

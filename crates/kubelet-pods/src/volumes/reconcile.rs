@@ -4,7 +4,6 @@
 
 use std::fmt;
 
-use super::layout::Plugin;
 use super::world::{ActualStateOfWorld, DesiredStateOfWorld, Done, VolumeName};
 
 /// What a plugin is asked to do.
@@ -19,9 +18,9 @@ pub(super) enum Step {
 }
 
 impl Step {
-    /// How events and logs name it, for volumes of a plugin.
-    pub(super) fn name(self, plugin: Plugin) -> &'static str {
-        match (self, plugin.is_block()) {
+    /// How events and logs name it, for file systems and for block devices.
+    pub(super) fn name(self, block: bool) -> &'static str {
+        match (self, block) {
             (Self::Attach, false) => "MountVolume.WaitForAttach",
             (Self::MountDevice, false) => "MountVolume.MountDevice",
             (Self::SetUp, false) => "MountVolume.SetUp",
@@ -53,7 +52,7 @@ pub(super) struct Operation {
 
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.step.name(self.volume.plugin), self.volume, self.uid)
+        write!(f, "{} {} {}", self.step.name(self.volume.plugin.is_block()), self.volume, self.uid)
     }
 }
 
@@ -99,6 +98,7 @@ pub(super) fn plan(desired: &DesiredStateOfWorld, actual: &ActualStateOfWorld) -
 
 #[cfg(test)]
 mod tests {
+    use super::super::layout::Plugin;
     use super::super::world::{ActualVolume, DesiredVolume, PodMount, Steps};
     use super::*;
 

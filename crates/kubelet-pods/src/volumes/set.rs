@@ -25,7 +25,7 @@ use super::layout::{Layout, Plugin};
 use super::plugin::VolumeSpec;
 use super::plugins::{Plugins, Tools};
 use super::reconcile::{Operation, Step, plan};
-use super::spec::{Kind, device_names, kind_of, mounted_names, used};
+use super::spec::{Kind, Refused, device_names, kind_of, mounted_names, used};
 use super::world::{ActualStateOfWorld, DesiredStateOfWorld, DesiredVolume, Done, Identity, MountedVolume, VolumeName};
 use crate::file_calls::FileCalls;
 use crate::interfaces::{Events, MountError, NodeView, SideError, VolumeProblem, Volumes};
@@ -93,8 +93,9 @@ struct Processed {
 struct Failure {
     /// The volume as events name it: a claim's by its persistent volume.
     volume: String,
-    plugin: Plugin,
-    step: Step,
+    block: bool,
+    /// The step as events name it.
+    step: &'static str,
     error: SideError,
 }
 
@@ -168,11 +169,9 @@ impl VolumeSet {
                     out.unprocessed.insert(volume.name.clone(), error.to_string());
                     continue;
                 }
-                Err(Unusable::Unsupported(text)) => {
-                    let error = SideError::new(text);
-                    // Any that is no block device: the step is named as for volumes that are mounted.
-                    let plugin = Plugin::HostPath;
-                    let failure = Failure { volume: volume.name.clone(), plugin, step: Step::SetUp, error };
+                Err(Unusable::Refused { volume: named, block, why }) => {
+                    let error = SideError::new(why.to_string());
+                    let failure = Failure { volume: named, block, step: why.step(block), error };
                     out.failed.insert(volume.name.clone(), failure);
                     continue;
                 }
@@ -191,7 +190,10 @@ impl VolumeSet {
         let mut csi = None;
         let (plugin, claim) = match kind {
             Kind::Image => return Ok(None),
-            Kind::Unsupported(text) => return Err(Unusable::Unsupported(text)),
+            Kind::Refused(why) => {
+                return Err(Unusable::Refused { volume: volume.name.clone(), block: false, why });
+            }
+            Kind::Unmatched => return Err(ClaimError::NoPlugin { volume: volume.name.clone() }.into()),
             Kind::Claim { name, ephemeral, .. } => {
                 let claim = self.claim(pod, volume, name, ephemeral).await?;
                 check_mode(pod, volume, claim.block)?;
@@ -199,6 +201,7 @@ impl VolumeSet {
                     (Backing::HostPath(_), _) => Plugin::HostPath,
                     (Backing::Local(_), false) => Plugin::Local,
                     (Backing::Local(_), true) => Plugin::LocalBlock,
+                    (Backing::Nfs(_), _) => Plugin::Nfs,
                     (Backing::Csi(volume), block) => {
                         csi = Some(self.with_facts(CsiVolume::clone(volume)).await?);
                         if block { Plugin::CsiBlock } else { Plugin::Csi }
@@ -210,6 +213,7 @@ impl VolumeSet {
                 csi = Some(self.with_facts(CsiVolume::inline(pod, &volume.name, source)).await?);
                 (Plugin::Csi, None)
             }
+            Kind::Nfs(_) => (Plugin::Nfs, None),
             Kind::EmptyDir(_) => (Plugin::EmptyDir, None),
             Kind::HostPath(_) => (Plugin::HostPath, None),
             Kind::ConfigMap(_) => (Plugin::ConfigMap, None),
@@ -395,8 +399,8 @@ impl VolumeSet {
             let wanted = specs.get(&operation.volume).map(|spec| (pod, spec));
             if let Err(error) = self.run(&operation, wanted).await {
                 let volume = specs.get(&operation.volume).map_or_else(String::new, |spec| spec.directory().to_owned());
-                let plugin = operation.volume.plugin;
-                let failure = Failure { volume, plugin, step: operation.step, error: error.into() };
+                let block = operation.volume.plugin.is_block();
+                let failure = Failure { volume, block, step: operation.step.name(block), error: error.into() };
                 failed.insert(operation.volume, failure);
             }
         }
@@ -413,7 +417,7 @@ impl VolumeSet {
             };
             let Some(operation) = self.next(due) else { return };
             if let Err(error) = self.run(&operation, None).await {
-                tracing::warn!(volume = %operation.volume, step = operation.step.name(operation.volume.plugin), %error, "Letting go of a volume failed");
+                tracing::warn!(volume = %operation.volume, step = operation.step.name(operation.volume.plugin.is_block()), %error, "Letting go of a volume failed");
                 tried.insert(operation.volume);
             }
         }
@@ -453,13 +457,16 @@ impl VolumeSet {
 enum Unusable {
     /// Its claim is not ready.
     Unprocessed(ClaimError),
-    /// No plugin has it.
-    Unsupported(&'static str),
+    /// No plugin here has it; the volume is named as events name it.
+    Refused { volume: String, block: bool, why: Refused },
 }
 
 impl From<ClaimError> for Unusable {
     fn from(error: ClaimError) -> Self {
-        Self::Unprocessed(error)
+        match error {
+            ClaimError::Refused { volume, block, why } => Self::Refused { volume, block, why },
+            error => Self::Unprocessed(error),
+        }
     }
 }
 
@@ -476,9 +483,9 @@ fn check_mode(pod: &Pod, volume: &Volume, block: bool) -> Result<(), ClaimError>
 /// What the pod's events say about volumes that are not in place.
 fn report(unprocessed: &BTreeMap<String, String>, failed: &BTreeMap<String, Failure>) -> Vec<VolumeProblem> {
     let steps = failed.values().map(|failure| {
-        let Failure { volume, plugin, step, error } = failure;
-        let text = format!("{} failed for volume {volume:?} : {error}", step.name(*plugin));
-        VolumeProblem { reason: if plugin.is_block() { "FailedMapVolume" } else { "FailedMount" }, text }
+        let Failure { volume, block, step, error } = failure;
+        let text = format!("{step} failed for volume {volume:?} : {error}");
+        VolumeProblem { reason: if *block { "FailedMapVolume" } else { "FailedMount" }, text }
     });
     let mut messages: Vec<VolumeProblem> = steps.collect();
     if !unprocessed.is_empty() {

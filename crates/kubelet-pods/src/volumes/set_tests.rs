@@ -4,11 +4,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use api_types::core_v1::{
-    ConfigMapVolumeSource, Container, EmptyDirVolumeSource, GitRepoVolumeSource, LocalObjectReference,
+    ConfigMapVolumeSource, Container, EmptyDirVolumeSource, GitRepoVolumeSource, LocalObjectReference, NFSVolumeSource,
     SecretVolumeSource, VolumeMount,
 };
 use base::{Rng, SystemClock};
-use sys::exec::FakeExec;
+use sys::exec::{FakeExec, Output};
 use sys::mounts::FakeMounts;
 
 use super::*;
@@ -31,6 +31,10 @@ fn bench() -> Bench {
 }
 
 fn parts(root: &Path) -> (Arc<FakeMounts>, Arc<FixedObjects>, Arc<VolumeSet>) {
+    parts_with(root, Arc::new(FakeExec::new()))
+}
+
+fn parts_with(root: &Path, exec: Arc<FakeExec>) -> (Arc<FakeMounts>, Arc<FixedObjects>, Arc<VolumeSet>) {
     let mounts = Arc::new(FakeMounts::new());
     let mut objects = FixedObjects::default();
     objects.put_config_map("ns", "cfg", [("key".to_owned(), "value".to_owned())]);
@@ -45,7 +49,7 @@ fn parts(root: &Path) -> (Arc<FakeMounts>, Arc<FixedObjects>, Arc<VolumeSet>) {
         clock: SystemClock::shared(),
         rng: Rng::seeded(1),
         csi: CsiDeps::default(),
-        exec: Arc::new(FakeExec::new()),
+        exec,
         events: Arc::new(RecordedEvents::default()),
     });
     (mounts, objects, set)
@@ -176,7 +180,7 @@ async fn problems_are_told_in_upstreams_words() {
     assert!(
         error
             .to_string()
-            .starts_with("MountVolume.SetUp failed for volume \"git\" : git-repo volume plugin has been disabled")
+            .starts_with("MountVolume.NewMounter initialization failed for volume \"git\" : git-repo volume plugin has been")
     );
 }
 
@@ -267,4 +271,64 @@ async fn each_volume_waits_for_itself_alone() {
     assert!(began.elapsed() < Duration::from_millis(100), "another pod's volume is another");
     let hasty = tokio::time::timeout(Duration::from_millis(10), bench.set.mount(&of("u1"))).await;
     assert!(hasty.is_err() && bench.set.mounted("u1", "b").is_some(), "the other volume does not wait");
+}
+
+/// What the events of a pod say that has one volume.
+async fn refusal(set: &VolumeSet, volume_source: api_types::core_v1::VolumeSource) -> Vec<String> {
+    match set.mount(&pod(vec![("data", volume_source)])).await {
+        Err(MountError::Volumes(problems)) => problems.into_iter().map(|problem| problem.text).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn exports_are_mounted_by_the_machines_program() {
+    let nfs = |path: &str, read_only| {
+        let nfs = NFSVolumeSource { server: "fd00::9".into(), path: path.into(), read_only };
+        api_types::core_v1::VolumeSource { nfs: Some(nfs.into()), ..source() }
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let exec = Arc::new(FakeExec::new().answer(":/no ", Output::failed(32, "access denied\n")));
+    let (_, _, set) = parts_with(dir.path(), exec.clone());
+    let place = dir.path().join("pods/u1/volumes/kubernetes.io~nfs/data");
+    let told = refusal(&set, nfs("/no", true)).await;
+    let command = format!("-t nfs -o ro [fd00::9]:/no {}", place.display());
+    let expected = format!(
+        "MountVolume.SetUp failed for volume \"data\" : mount failed: exit status 32\nMounting command: mount\nMounting \
+         arguments: {command}\nOutput: access denied\n\n"
+    );
+    assert_eq!(told, [expected]);
+    assert!(!place.exists(), "nothing is left where nothing was mounted");
+
+    let (_, _, set) = parts_with(dir.path(), exec.clone());
+    set.mount(&pod(vec![("data", nfs("/yes", false))])).await.unwrap();
+    let mounted = set.mounted("u1", "data").unwrap();
+    assert_eq!((&mounted.path, mounted.read_only, mounted.managed), (&place, false, false));
+    assert_eq!(exec.lines()[1], format!("mount -t nfs -- [fd00::9]:/yes {}", place.display()));
+    // The next kubelet finds it mounted.
+    let (again, _, set) = parts_with(dir.path(), exec.clone());
+    again.mount(&sys::mounts::Mount::tmpfs(&place, None, 0o755)).unwrap();
+    set.mount(&pod(vec![("data", nfs("/yes", false))])).await.unwrap();
+    assert_eq!(exec.lines().len(), 2, "{:?}", exec.lines());
+    set.unmount("u1").await.unwrap();
+    assert_eq!(exec.lines()[2], format!("umount {}", place.display()));
+    assert!(!place.exists());
+}
+
+#[tokio::test]
+async fn disks_of_networks_are_refused_at_the_step_that_would_find_them() {
+    let bench = bench();
+    let iscsi = api_types::core_v1::VolumeSource { iscsi: Some(Default::default()), ..source() };
+    let fc = api_types::core_v1::VolumeSource { fc: Some(Default::default()), ..source() };
+    let told = refusal(&bench.set, iscsi).await;
+    let start = "MountVolume.WaitForAttach failed for volume \"data\" : failed to get any path for iscsi disk, last err seen:\n";
+    assert!(told[0].starts_with(start), "{told:?}");
+    let told = refusal(&bench.set, fc).await;
+    assert!(told[0].starts_with("MountVolume.WaitForAttach failed for volume \"data\" : no fc disk found"), "{told:?}");
+    let gone = api_types::core_v1::VolumeSource { glusterfs: Some(Default::default()), ..source() };
+    assert_eq!(
+        refusal(&bench.set, gone).await,
+        ["Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[], failed to process \
+          volumes=[data]: failed to get Plugin from volumeSpec for volume \"data\" err=no volume plugin matched"]
+    );
 }

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use api_types::core_v1::{
-    CSIVolumeSource, ConfigMapVolumeSource, DownwardAPIVolumeSource, EmptyDirVolumeSource, HostPathVolumeSource, Pod,
-    ProjectedVolumeSource, SecretVolumeSource, Volume,
+    CSIVolumeSource, ConfigMapVolumeSource, DownwardAPIVolumeSource, EmptyDirVolumeSource, HostPathVolumeSource,
+    NFSVolumeSource, Pod, ProjectedVolumeSource, SecretVolumeSource, Volume,
 };
+
+use super::reconcile::Step;
 
 /// A volume by its kind.
 #[derive(Debug, Clone, Copy)]
@@ -17,6 +19,7 @@ pub(super) enum Kind<'a> {
     Secret(&'a SecretVolumeSource),
     Downward(&'a DownwardAPIVolumeSource),
     Projected(&'a ProjectedVolumeSource),
+    Nfs(&'a NFSVolumeSource),
     Csi(&'a CSIVolumeSource),
     Claim {
         name: &'a str,
@@ -25,7 +28,33 @@ pub(super) enum Kind<'a> {
     },
     /// The runtime mounts it.
     Image,
-    Unsupported(&'static str),
+    Refused(Refused),
+    /// No plugin has it: those of some kinds are gone.
+    Unmatched,
+}
+
+/// A kind of volume that this kubelet does not bring into place, told as upstream tells that it cannot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Refused {
+    #[error(
+        "git-repo volume plugin has been disabled; if necessary, it may be re-enabled by enabling the feature-gate \
+         `GitRepoVolumeDriver`"
+    )]
+    GitRepo,
+    #[error("failed to get any path for iscsi disk, last err seen:\nthis kubelet does not log in to iSCSI portals")]
+    Iscsi,
+    #[error("no fc disk found: this kubelet does not look for disks of Fibre Channel")]
+    Fc,
+}
+
+impl Refused {
+    /// The step at which upstream fails, as events name it.
+    pub(super) fn step(self, block: bool) -> &'static str {
+        match self {
+            Self::Iscsi | Self::Fc => Step::Attach.name(block),
+            Self::GitRepo => "MountVolume.NewMounter initialization",
+        }
+    }
 }
 
 impl Kind<'_> {
@@ -35,7 +64,8 @@ impl Kind<'_> {
             Self::ConfigMap(_) | Self::Secret(_) | Self::Downward(_) | Self::Projected(_) | Self::Image => true,
             Self::Claim { read_only, .. } => *read_only,
             Self::Csi(source) => source.read_only == Some(true),
-            Self::EmptyDir(_) | Self::HostPath(_) | Self::Unsupported(_) => false,
+            Self::Nfs(source) => source.read_only,
+            Self::EmptyDir(_) | Self::HostPath(_) | Self::Refused(_) | Self::Unmatched => false,
         }
     }
 }
@@ -61,6 +91,9 @@ pub(super) fn kind_of(volume: &Volume) -> Kind<'_> {
     if let Some(source) = &source.projected {
         return Kind::Projected(source);
     }
+    if let Some(source) = &source.nfs {
+        return Kind::Nfs(source);
+    }
     if let Some(source) = &source.csi {
         return Kind::Csi(source);
     }
@@ -73,13 +106,12 @@ pub(super) fn kind_of(volume: &Volume) -> Kind<'_> {
     if source.image.is_some() {
         return Kind::Image;
     }
-    if source.git_repo.is_some() {
-        return Kind::Unsupported(
-            "git-repo volume plugin has been disabled; if necessary, it may be re-enabled by enabling the feature-gate \
-             `GitRepoVolumeDriver`",
-        );
+    match source {
+        source if source.git_repo.is_some() => Kind::Refused(Refused::GitRepo),
+        source if source.iscsi.is_some() => Kind::Refused(Refused::Iscsi),
+        source if source.fc.is_some() => Kind::Refused(Refused::Fc),
+        _ => Kind::Unmatched,
     }
-    Kind::Unsupported("the kind of the volume is not supported by this kubelet")
 }
 
 /// The volumes that containers mount.
