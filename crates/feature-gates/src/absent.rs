@@ -7,8 +7,6 @@ use crate::feature::Feature;
 /// By name.
 pub(crate) const ABSENT: &[Feature] = &[
     Feature::named("DRAExtendedResource"),
-    Feature::named("SELinuxChangePolicy"),
-    Feature::named("SELinuxMountReadWriteOncePod"),
     Feature::named("WinDSR"),
     Feature::named("WinOverlay"),
     Feature::named("WindowsGracefulNodeShutdown"),

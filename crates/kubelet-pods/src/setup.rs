@@ -289,10 +289,11 @@ mod tests {
     use super::*;
     use crate::events::RecordedEvents;
     use crate::interfaces::Volumes as _;
+    use crate::metrics::KubeletMetrics;
     use crate::node::FixedNode;
     use crate::objects::FixedObjects;
     use crate::resources::{CgroupNames, CgroupSettings, Driver};
-    use crate::volumes::{CsiDeps, Layout, VolumeDeps};
+    use crate::volumes::{CsiDeps, Labels, Layout, VolumeDeps};
 
     fn setup(dir: &tempfile::TempDir) -> (Setup, Arc<RecordedEvents>) {
         let node: Arc<dyn NodeView> = Arc::new(FixedNode::default());
@@ -308,6 +309,8 @@ mod tests {
             csi: CsiDeps::default(),
             exec: Arc::new(FakeExec::new()),
             events: Arc::new(RecordedEvents::default()),
+            labels: Labels::default(),
+            metrics: KubeletMetrics::unseen(),
         });
         let names = CgroupNames::new(Driver::Cgroupfs, "/").unwrap();
         let settings = CgroupSettings::new(names, true, true, Duration::from_millis(100), -1);

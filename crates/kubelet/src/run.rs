@@ -23,6 +23,7 @@ use sys::cgroups::{Cgroups, LinuxCgroups, Version};
 use sys::exec::LinuxExec;
 use sys::mounts::LinuxMounts;
 use sys::net::{IpRoute, Network};
+use sys::selinux::SeLinux;
 use tracing_otlp::Tracer;
 
 use crate::certificates;
@@ -41,7 +42,7 @@ use crate::resources::{PodGroups, all_pods_limits};
 use crate::setup::Setup;
 use crate::shutdown;
 use crate::traces;
-use crate::volumes::{CsiDeps, Layout, VolumeDeps, VolumeSet};
+use crate::volumes::{CsiDeps, Labels, Layout, VolumeDeps, VolumeSet};
 use crate::watchdog;
 
 /// Objects that nobody reads are forgotten after this many sync periods.
@@ -227,6 +228,7 @@ impl Dependencies {
             &extensions,
             &topology,
             Arc::new(resource_managers::user_namespaces(plan).await?),
+            &own_metrics,
         );
         side.credentials = credentials::providers(plan, lifecycle, client.clone(), &own_metrics)?;
         let images: Arc<dyn Images> = runtime.clone();
@@ -424,6 +426,7 @@ fn node_side(
     extensions: &Extensions,
     topology: &Arc<TopologyManager>,
     users: Arc<UserNamespaces>,
+    metrics: &Arc<KubeletMetrics>,
 ) -> (NodeSide, Arc<VolumeSet>) {
     let objects: Arc<dyn Objects> = match client {
         Some(client) => {
@@ -444,6 +447,8 @@ fn node_side(
         csi,
         exec: Arc::new(LinuxExec),
         events: events.clone(),
+        labels: Labels::of_machine(&SeLinux::system(), lifecycle.gates().enabled(gates::MOUNT_WITH_LABELS)),
+        metrics: metrics.clone(),
     });
     let setup = Setup {
         volumes: volumes.clone(),

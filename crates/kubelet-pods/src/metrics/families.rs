@@ -20,6 +20,10 @@ const fn alpha(name: &'static str, help: &'static str) -> Desc {
     Desc::new(name, help, Stability::Alpha)
 }
 
+/// What volumes are counted by that have labels (SELinux).
+const MODE: &[&str] = &["access_mode"];
+const MODE_AND_PLUGIN: &[&str] = &["access_mode", "volume_plugin"];
+
 /// From half a second to an hour, for starts of pods.
 const START_BUCKETS: &[f64] = &[
     0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 20.0, 30.0, 45.0, 60.0, 120.0, 180.0, 240.0, 300.0, 360.0, 480.0,
@@ -226,6 +230,41 @@ families! {
         credential_errors: Counters =
             alpha("kubelet_credential_provider_plugin_errors_total", "Times that credential providers failed.")
                 .labels(&["plugin_name"]);
+        container_label_errors: Gauges = alpha(
+            "volume_manager_selinux_container_errors_total",
+            "Containers whose label cannot be found out, so that their pod cannot have a volume.",
+        )
+        .labels(MODE);
+        container_label_warnings: Gauges = alpha(
+            "volume_manager_selinux_container_warnings_total",
+            "The same of volumes that are not mounted with labels, where that is no hindrance.",
+        )
+        .labels(MODE);
+        pod_label_errors: Gauges = alpha(
+            "volume_manager_selinux_pod_context_mismatch_errors_total",
+            "Volumes that a pod cannot have because its containers want several labels of them.",
+        )
+        .labels(MODE);
+        pod_label_warnings: Gauges = alpha(
+            "volume_manager_selinux_pod_context_mismatch_warnings_total",
+            "The same of volumes that are not mounted with labels, where that is no hindrance.",
+        )
+        .labels(MODE);
+        volume_label_errors: Gauges = alpha(
+            "volume_manager_selinux_volume_context_mismatch_errors_total",
+            "Volumes that a pod cannot have because they are there with another label.",
+        )
+        .labels(MODE_AND_PLUGIN);
+        volume_label_warnings: Gauges = alpha(
+            "volume_manager_selinux_volume_context_mismatch_warnings_total",
+            "The same of volumes that are not mounted with labels, where that is no hindrance.",
+        )
+        .labels(MODE_AND_PLUGIN);
+        labelled_volumes: Gauges = alpha(
+            "volume_manager_selinux_volumes_admitted_total",
+            "Volumes that pods have with a label of their own.",
+        )
+        .labels(MODE_AND_PLUGIN);
         client_certificate_left: Gauges = alpha(
             "kubelet_certificate_manager_client_ttl_seconds",
             "Seconds until the client certificate expires; infinite where none is kept.",

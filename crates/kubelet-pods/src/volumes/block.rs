@@ -119,7 +119,7 @@ pub(super) async fn map(
         }
     }
     let group = spec.claim.as_ref().and_then(|claim| claim.group);
-    Ok(MountedVolume { path: place.link, read_only: spec.read_only, managed: true, group })
+    Ok(MountedVolume { path: place.link, read_only: spec.read_only, relabel: true, group })
 }
 
 /// Takes a device from a pod; what is not there is no error.

@@ -34,10 +34,10 @@ impl VolumeSet {
         for pod in pods {
             for volume in &pod.spec.volumes {
                 let Kind::Claim { name, ephemeral, .. } = kind_of(volume) else { continue };
-                let Some(mounted) = self.mounted(&pod.metadata.uid, &volume.name).filter(|mounted| mounted.managed)
-                else {
+                let Some(mounted) = self.mounted(&pod.metadata.uid, &volume.name) else { continue };
+                if !mounted.path.starts_with(self.layout().pods()) {
                     continue;
-                };
+                }
                 asked.push(async move {
                     let room = match self.driver_usage(&pod.metadata.uid, &volume.name).await {
                         Some(of_driver) => of_driver?,

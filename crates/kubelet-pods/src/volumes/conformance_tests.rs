@@ -49,6 +49,8 @@ fn set_with(dir: &tempfile::TempDir, mounts: Arc<dyn Mounts>, objects: FixedObje
         csi: CsiDeps::default(),
         exec: Arc::new(FakeExec::new()),
         events: Arc::new(RecordedEvents::default()),
+        labels: Labels::default(),
+        metrics: KubeletMetrics::unseen(),
     })
 }
 

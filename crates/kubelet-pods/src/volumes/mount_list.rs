@@ -124,7 +124,7 @@ fn one(
         container_path,
         host_path: host_path.display().to_string(),
         readonly,
-        selinux_relabel: mounted.managed,
+        selinux_relabel: mounted.relabel,
         propagation: propagation(mount).into(),
         recursive_read_only: recursive(mount, readonly, request.recursive_read_only)?,
         ..v1::Mount::default()

@@ -109,7 +109,7 @@ impl VolumePlugin for Nfs {
             }
         }
         let group = spec.claim.as_ref().and_then(|claim| claim.group);
-        Ok(MountedVolume { path, read_only: spec.read_only, managed: false, group })
+        Ok(MountedVolume { path, read_only: spec.read_only, relabel: false, group })
     }
 
     async fn tear_down(&self, uid: &str, directory: &str) -> Result<(), VolumeError> {

@@ -29,6 +29,13 @@ impl VolumeSpec {
     }
 }
 
+/// What pods share of a volume, as an earlier kubelet left it.
+pub(super) struct StagedDevice {
+    pub(super) found: Identity,
+    /// That it is mounted with (SELinux); empty for none.
+    pub(super) label: String,
+}
+
 /// One kind of volume. Every step is idempotent, and may be asked for after it was broken off, by this kubelet or an
 /// earlier one.
 #[async_trait]
@@ -50,8 +57,8 @@ pub(super) trait VolumePlugin: Send + Sync + 'static {
         None
     }
 
-    /// What pods share, as an earlier kubelet left it, also where no pod has it any more.
-    async fn recover_devices(&self) -> Vec<Identity> {
+    /// What pods share, also where no pod has it any more.
+    async fn recover_devices(&self) -> Vec<StagedDevice> {
         Vec::new()
     }
 

@@ -53,6 +53,8 @@ fn bench() -> Bench {
         csi,
         exec: Arc::new(FakeExec::new()),
         events: Arc::new(RecordedEvents::default()),
+        labels: Labels::default(),
+        metrics: KubeletMetrics::unseen(),
     });
     Bench { plugins: Plugins::new(&tools), dir, mounts, tools }
 }

@@ -15,13 +15,15 @@ use super::host_path;
 use super::layout::Plugin;
 use super::nfs::Nfs;
 use super::payload::Maker;
-use super::plugin::{VolumePlugin, VolumeSpec};
+use super::plugin::{StagedDevice, VolumePlugin, VolumeSpec};
+use super::selinux::Labels;
 use super::spec::{Kind, kind_of};
 use super::world::{Identity, MountedVolume, Steps, VolumeName};
 use super::writer::Payload;
 use crate::env::fields::Surroundings;
 use crate::file_calls::FileCalls;
 use crate::interfaces::Events;
+use crate::metrics::KubeletMetrics;
 use crate::objects::Objects;
 use crate::tokens::Tokens;
 
@@ -38,6 +40,8 @@ pub(super) struct Tools {
     /// For loop devices, and mounts that take a program.
     pub(super) exec: Arc<dyn Exec>,
     pub(super) events: Arc<dyn Events>,
+    pub(super) labels: Labels,
+    pub(super) metrics: Arc<KubeletMetrics>,
 }
 
 impl Tools {
@@ -100,7 +104,7 @@ impl Plugins {
     }
 
     /// What earlier kubelets left that pods share.
-    pub(super) async fn recover_devices(&self) -> Vec<Identity> {
+    pub(super) async fn recover_devices(&self) -> Vec<StagedDevice> {
         let mut all = Vec::new();
         for (_, plugin) in &self.0 {
             all.extend(plugin.recover_devices().await);
@@ -125,7 +129,7 @@ impl VolumePlugin for EmptyDir {
             let path = disk.layout.volume(&pod.metadata.uid, spec.plugin, &spec.volume.name);
             let Kind::EmptyDir(source) = kind_of(&spec.volume) else { return Err(VolumeError::Unmatched) };
             disk.empty_dir(&pod, &spec.volume, source, &path)?;
-            Ok(MountedVolume { path, read_only: spec.read_only, managed: true, group: None })
+            Ok(MountedVolume { path, read_only: spec.read_only, relabel: true, group: None })
         };
         self.0.on_disk(&uid, call).await
     }
@@ -143,14 +147,14 @@ impl VolumePlugin for HostPath {
     async fn set_up(&self, pod: &Pod, spec: &VolumeSpec) -> Result<MountedVolume, VolumeError> {
         if let Some(claim) = &spec.claim {
             let (path, group) = (claim.path()?.to_owned(), claim.group);
-            return Ok(MountedVolume { path, read_only: spec.read_only, managed: false, group });
+            return Ok(MountedVolume { path, read_only: spec.read_only, relabel: false, group });
         }
         let spec = spec.clone();
         let call = move |_: &Disk| {
             let Kind::HostPath(source) = kind_of(&spec.volume) else { return Err(VolumeError::Unmatched) };
             host_path::check(source)?;
             let path = source.path.clone().into();
-            Ok(MountedVolume { path, read_only: spec.read_only, managed: false, group: None })
+            Ok(MountedVolume { path, read_only: spec.read_only, relabel: false, group: None })
         };
         self.0.on_disk(&pod.metadata.uid, call).await
     }
@@ -188,7 +192,7 @@ impl VolumePlugin for Local {
         let uid = pod.metadata.uid.clone();
         let call = move |disk: &Disk| {
             let path = disk.claimed(&pod, &claim.volume, claim.path()?, read_only)?;
-            Ok(MountedVolume { path, read_only, managed: true, group: claim.group })
+            Ok(MountedVolume { path, read_only, relabel: true, group: claim.group })
         };
         self.0.on_disk(&uid, call).await
     }
@@ -233,7 +237,7 @@ impl VolumePlugin for Files {
         let call = move |disk: &Disk| {
             let path = disk.layout.volume(&pod.metadata.uid, spec.plugin, &spec.volume.name);
             disk.files(&pod, &spec.volume, &path, &payload)?;
-            Ok(MountedVolume { path, read_only: spec.read_only, managed: true, group: None })
+            Ok(MountedVolume { path, read_only: spec.read_only, relabel: true, group: None })
         };
         self.tools.on_disk(&uid, call).await
     }

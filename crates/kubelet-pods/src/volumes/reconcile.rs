@@ -111,7 +111,7 @@ mod tests {
     }
 
     fn desired(steps: Steps, uids: &[&str]) -> DesiredStateOfWorld {
-        let volume = DesiredVolume { name: name(), steps, directory: "v".into() };
+        let volume = DesiredVolume { name: name(), steps, directory: "v".into(), label: None };
         let pods = uids.iter().map(|uid| ((*uid).to_owned(), [("data".to_owned(), volume.clone())].into()));
         DesiredStateOfWorld { pods: pods.collect() }
     }
@@ -120,7 +120,7 @@ mod tests {
         let pods = pods.iter().map(|(uid, done, remount)| {
             ((*uid).to_owned(), PodMount { done: *done, remount: *remount, ..PodMount::default() })
         });
-        let volume = ActualVolume { attached, device, pods: pods.collect() };
+        let volume = ActualVolume { attached, device, pods: pods.collect(), ..ActualVolume::default() };
         ActualStateOfWorld { volumes: [(name(), volume)].into() }
     }
 

@@ -22,13 +22,15 @@ use super::csi::{Csi, CsiBlock, CsiDeps, CsiVolume};
 use super::disk::Disk;
 use super::error::VolumeError;
 use super::layout::{Layout, Plugin};
-use super::plugin::VolumeSpec;
+use super::plugin::{StagedDevice, VolumeSpec};
 use super::plugins::{Plugins, Tools};
 use super::reconcile::{Operation, Step, plan};
+use super::selinux::{LabelError, Labelled, Labelling, Labels};
 use super::spec::{Kind, Refused, device_names, kind_of, mounted_names, used};
 use super::world::{ActualStateOfWorld, DesiredStateOfWorld, DesiredVolume, Done, Identity, MountedVolume, VolumeName};
 use crate::file_calls::FileCalls;
 use crate::interfaces::{Events, MountError, NodeView, SideError, VolumeProblem, Volumes};
+use crate::metrics::KubeletMetrics;
 use crate::node::FileSystem;
 use crate::objects::Objects;
 use crate::runtime::back_off::KeyedBackOff;
@@ -55,6 +57,9 @@ pub struct VolumeDeps {
     /// For loop devices, which keep block devices open.
     pub exec: Arc<dyn Exec>,
     pub events: Arc<dyn Events>,
+    /// What files of containers are labelled with on this machine.
+    pub labels: Labels,
+    pub metrics: Arc<KubeletMetrics>,
 }
 
 /// The volumes of the pods of a node.
@@ -101,11 +106,11 @@ struct Failure {
 
 impl VolumeSet {
     pub fn new(deps: VolumeDeps) -> Arc<Self> {
-        let VolumeDeps { layout, mounts, objects, client, node, clock, rng, csi, exec, events } = deps;
+        let VolumeDeps { layout, mounts, objects, client, node, clock, rng, csi, exec, events, labels, metrics } = deps;
         let tokens = client.as_ref().map(Tokens::new);
         let disk = Arc::new(Disk { layout, mounts, node, clock, rng });
         let calls = FileCalls::default();
-        let tools = Arc::new(Tools { disk, calls, objects, tokens, client, csi, exec, events });
+        let tools = Arc::new(Tools { disk, calls, objects, tokens, client, csi, exec, events, labels, metrics });
         Arc::new(Self {
             plugins: Plugins::new(&tools),
             tools,
@@ -151,7 +156,8 @@ impl VolumeSet {
             }
             let actual = &mut self.worlds.lock().actual;
             for device in devices {
-                actual.reconstruct_device(device);
+                let StagedDevice { found, label } = device;
+                actual.reconstruct_device(found).label = label;
             }
             volumes.into_iter().for_each(|(found, uid, directory)| actual.reconstruct(found, uid, directory));
         };
@@ -162,7 +168,7 @@ impl VolumeSet {
     async fn process(&self, pod: &Pod) -> Processed {
         let mut out = Processed::default();
         for volume in used(pod) {
-            let spec = match self.spec(pod, volume).await {
+            let mut spec = match self.spec(pod, volume).await {
                 Ok(Some(spec)) => spec,
                 Ok(None) => continue,
                 Err(Unusable::Unprocessed(error)) => {
@@ -178,8 +184,15 @@ impl VolumeSet {
             };
             let directory = spec.directory().to_owned();
             let Identity { name, steps } = self.plugins.identify(&pod.metadata.uid, &spec);
+            let label = match self.label(pod, &name, &mut spec) {
+                Ok(label) => label,
+                Err(error) => {
+                    out.unprocessed.insert(volume.name.clone(), error.to_string());
+                    continue;
+                }
+            };
             out.specs.insert(name.clone(), spec);
-            out.desired.insert(volume.name.clone(), DesiredVolume { name, steps, directory });
+            out.desired.insert(volume.name.clone(), DesiredVolume { name, steps, directory, label });
         }
         out
     }
@@ -224,6 +237,24 @@ impl VolumeSet {
         Ok(Some(VolumeSpec { plugin, volume: volume.clone(), claim, csi, read_only: kind.is_read_only() }))
     }
 
+    /// The label that a pod wants a volume to have, which is mounted with it where it can be.
+    fn label(&self, pod: &Pod, name: &VolumeName, spec: &mut VolumeSpec) -> Result<Option<Labelled>, LabelError> {
+        if self.tools.labels.are_none() {
+            return Ok(None);
+        }
+        let uid = &pod.metadata.uid;
+        let labelling = {
+            let Worlds { desired, actual } = &*self.worlds.lock();
+            Labelling {
+                labels: &self.tools.labels,
+                metrics: &self.tools.metrics,
+                other: desired.label_beside(uid, name).cloned(),
+                staged: actual.staged_label(name).map(ToOwned::to_owned),
+            }
+        };
+        labelling.of(pod, spec)
+    }
+
     /// A driver's volume with what the cluster knows of the driver.
     async fn with_facts(&self, volume: CsiVolume) -> Result<Box<CsiVolume>, ClaimError> {
         let facts = self.tools.csi.facts(volume.driver()).await?;
@@ -245,6 +276,8 @@ impl VolumeSet {
                 mount.remount = true;
             }
         }
+        let new = desired.iter().filter(|(name, _)| worlds.desired.get(uid, name).is_none());
+        new.filter_map(|(_, volume)| volume.label.as_ref()).for_each(|label| label.admit(&self.tools.metrics));
         // Of what could not be found out this time, the pod still wants what it wanted.
         worlds.desired.pods.entry(uid.to_owned()).or_default().extend(desired);
     }
@@ -272,7 +305,7 @@ impl VolumeSet {
         if self.next(|due| due == operation).is_none() {
             return Ok(());
         }
-        let directory = self.begin(operation);
+        let directory = self.begin(operation, wanted.map(|(_, spec)| spec));
         match self.take(operation, &directory, wanted).await {
             Ok(mounted) => {
                 self.back_off.forget(&key);
@@ -288,7 +321,7 @@ impl VolumeSet {
     }
 
     /// Notes that a step is being taken: who breaks it off leaves it uncertain. Returns the volume's directory.
-    fn begin(&self, operation: &Operation) -> String {
+    fn begin(&self, operation: &Operation, wanted: Option<&VolumeSpec>) -> String {
         let mut worlds = self.worlds.lock();
         let Worlds { desired, actual } = &mut *worlds;
         let mount = actual.pod(&operation.volume, &operation.uid);
@@ -298,6 +331,9 @@ impl VolumeSet {
         // What is in place stays so while its content is looked after.
         if !(operation.step == Step::SetUp && in_place) {
             actual.note(operation, Done::Uncertain);
+        }
+        if let (Step::MountDevice, Some(volume)) = (operation.step, actual.volumes.get_mut(&operation.volume)) {
+            volume.label = wanted.and_then(|spec| spec.csi.as_deref()?.label.clone()).unwrap_or_default();
         }
         if let Some(mount) = actual.pod_mut(&operation.volume, &operation.uid) {
             mount.directory.clone_from(&directory);

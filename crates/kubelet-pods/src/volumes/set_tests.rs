@@ -51,6 +51,8 @@ fn parts_with(root: &Path, exec: Arc<FakeExec>) -> (Arc<FakeMounts>, Arc<FixedOb
         csi: CsiDeps::default(),
         exec,
         events: Arc::new(RecordedEvents::default()),
+        labels: Labels::default(),
+        metrics: KubeletMetrics::unseen(),
     });
     (mounts, objects, set)
 }
@@ -116,7 +118,7 @@ async fn volumes_come_and_go() {
     assert!(at("volumes/kubernetes.io~empty-dir/scratch/work").exists(), "mounting again keeps the content");
     assert_eq!(bench.mounts.mounted().len(), 1);
     let login = bench.set.mounted("u1", "login").unwrap();
-    assert!(login.read_only && login.managed);
+    assert!(login.read_only && login.relabel);
 
     bench.set.unmount("u1").await.unwrap();
     assert!(!at("volumes").exists() && bench.mounts.mounted().is_empty());
@@ -303,7 +305,7 @@ async fn exports_are_mounted_by_the_machines_program() {
     let (_, _, set) = parts_with(dir.path(), exec.clone());
     set.mount(&pod(vec![("data", nfs("/yes", false))])).await.unwrap();
     let mounted = set.mounted("u1", "data").unwrap();
-    assert_eq!((&mounted.path, mounted.read_only, mounted.managed), (&place, false, false));
+    assert_eq!((&mounted.path, mounted.read_only, mounted.relabel), (&place, false, false));
     assert_eq!(exec.lines()[1], format!("mount -t nfs -- [fd00::9]:/yes {}", place.display()));
     // The next kubelet finds it mounted.
     let (again, _, set) = parts_with(dir.path(), exec.clone());

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use super::layout::Plugin;
 use super::reconcile::{Operation, Step};
+use super::selinux::Labelled;
 
 /// A volume by upstream's unique name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,8 +59,8 @@ pub struct MountedVolume {
     pub path: PathBuf,
     /// Whether containers may not write, whatever their mount says.
     pub read_only: bool,
-    /// Whether the kubelet made it, so that the runtime may label it.
-    pub managed: bool,
+    /// Whether the runtime is to label its files for containers: what the kubelet made, unless it was mounted with a label.
+    pub relabel: bool,
     /// The group it adds to the pod.
     pub(super) group: Option<i64>,
 }
@@ -71,6 +72,8 @@ pub(super) struct DesiredVolume {
     pub(super) steps: Steps,
     /// Its directory below the pod's.
     pub(super) directory: String,
+    /// The label that the pod wants it to have, where that is anybody's concern.
+    pub(super) label: Option<Labelled>,
 }
 
 /// What all pods want: by uid, and by the volume's name in the pod.
@@ -102,6 +105,12 @@ impl DesiredStateOfWorld {
         self.pods.get(uid)?.get(volume)
     }
 
+    /// The label that another pod wants a volume to have.
+    pub(super) fn label_beside(&self, uid: &str, name: &VolumeName) -> Option<&Labelled> {
+        let others = self.pods.iter().filter(|(other, _)| *other != uid).flat_map(|(_, volumes)| volumes.values());
+        others.filter(|volume| volume.name == *name).find_map(|volume| volume.label.as_ref())
+    }
+
     /// A volume's directory below a pod's that wants it.
     pub(super) fn directory(&self, uid: &str, name: &VolumeName) -> Option<String> {
         let found = self.pods.get(uid)?.values().find(|volume| volume.name == *name)?;
@@ -124,6 +133,8 @@ pub(super) enum Done {
 pub(super) struct ActualVolume {
     pub(super) attached: Done,
     pub(super) device: Done,
+    /// That the device is mounted with (SELinux), if it is; empty for none.
+    pub(super) label: String,
     /// Set up for these pods, by uid.
     pub(super) pods: BTreeMap<String, PodMount>,
 }
@@ -160,6 +171,11 @@ impl ActualStateOfWorld {
         volume
     }
 
+    /// The label with which a volume's device is mounted, or may be; empty for none.
+    pub(super) fn staged_label(&self, name: &VolumeName) -> Option<&str> {
+        self.volumes.get(name).filter(|volume| volume.device != Done::No).map(|volume| volume.label.as_str())
+    }
+
     pub(super) fn pod(&self, name: &VolumeName, uid: &str) -> Option<&PodMount> {
         self.volumes.get(name)?.pods.get(uid)
     }
@@ -173,7 +189,12 @@ impl ActualStateOfWorld {
         let volume = self.volumes.entry(operation.volume.clone()).or_default();
         match operation.step {
             Step::Attach | Step::Detach => volume.attached = done,
-            Step::MountDevice | Step::UnmountDevice => volume.device = done,
+            Step::MountDevice | Step::UnmountDevice => {
+                volume.device = done;
+                if done == Done::No {
+                    volume.label.clear();
+                }
+            }
             Step::SetUp | Step::TearDown if done == Done::No => drop(volume.pods.remove(&operation.uid)),
             Step::SetUp | Step::TearDown => volume.pods.entry(operation.uid.clone()).or_default().done = done,
         }

@@ -39,6 +39,7 @@ pub(crate) mod gates {
     pub(crate) const PREVENT_STATIC_POD_REFERENCES: Feature = Feature::named("PreventStaticPodAPIReferences");
     pub(crate) const RESTART_ALL_CONTAINERS: Feature = Feature::named("RestartAllContainersOnContainerExits");
     pub(crate) const ROTATE_SERVER_CERTIFICATE: Feature = Feature::named("RotateKubeletServerCertificate");
+    pub(crate) const MOUNT_WITH_LABELS: Feature = Feature::named("SELinuxMount");
 
     /// All of them.
     pub(crate) const KNOWN: Known = Known::switching(&[
@@ -60,6 +61,7 @@ pub(crate) mod gates {
             PREVENT_STATIC_POD_REFERENCES,
             RESTART_ALL_CONTAINERS,
             ROTATE_SERVER_CERTIFICATE,
+            MOUNT_WITH_LABELS,
         ],
         component_base::zpages::GATES,
     ]);

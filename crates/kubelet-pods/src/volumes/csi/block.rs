@@ -16,7 +16,7 @@ use crate::volumes::disk::Disk;
 use crate::volumes::empty_dir::make_directory;
 use crate::volumes::error::VolumeError;
 use crate::volumes::layout::Plugin;
-use crate::volumes::plugin::{VolumePlugin, VolumeSpec};
+use crate::volumes::plugin::{StagedDevice, VolumePlugin, VolumeSpec};
 use crate::volumes::plugins::Tools;
 use crate::volumes::world::{Identity, MountedVolume, Steps, VolumeName};
 
@@ -111,9 +111,12 @@ impl VolumePlugin for CsiBlock {
         Some(shared(Plugin::CsiBlock, &data.driver_name, &data.volume_handle, RECOVERED))
     }
 
-    async fn recover_devices(&self) -> Vec<Identity> {
-        let known = self.known().await.into_iter();
-        known.map(|(_, data)| shared(Plugin::CsiBlock, &data.driver_name, &data.volume_handle, RECOVERED)).collect()
+    async fn recover_devices(&self) -> Vec<StagedDevice> {
+        let staged = |data: PodData| StagedDevice {
+            found: shared(Plugin::CsiBlock, &data.driver_name, &data.volume_handle, RECOVERED),
+            label: String::new(),
+        };
+        self.known().await.into_iter().map(|(_, data)| staged(data)).collect()
     }
 
     async fn attach(&self, spec: &VolumeSpec) -> Result<(), VolumeError> {

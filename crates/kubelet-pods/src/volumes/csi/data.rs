@@ -44,6 +44,8 @@ pub(super) struct PodData {
     directory: String,
     node_name: String,
     life: String,
+    /// That it is mounted with (SELinux); empty for none.
+    label: String,
 }
 
 impl PodData {
@@ -54,6 +56,7 @@ impl PodData {
             directory: directory.to_owned(),
             node_name: node_name.to_owned(),
             life: volume.life().to_owned(),
+            label: volume.label.clone().unwrap_or_default(),
         }
     }
 
@@ -67,6 +70,7 @@ impl PodData {
             directory: take("specVolID"),
             node_name: take("nodeName"),
             life: take("volumeLifecycleMode"),
+            label: take("seLinuxMountContext"),
         };
         (!data.driver_name.is_empty() && !data.volume_handle.is_empty()).then_some(data)
     }
@@ -83,7 +87,7 @@ impl PodData {
             ("nodeName", &self.node_name),
             ("volumeLifecycleMode", &self.life),
             ("attachmentID", &attachment),
-            ("seLinuxMountContext", ""),
+            ("seLinuxMountContext", &self.label),
         ];
         write(directory, &fields)
     }
@@ -108,18 +112,24 @@ impl PodData {
 pub(super) struct DeviceData {
     pub(super) driver_name: String,
     pub(super) volume_handle: String,
+    /// That it is mounted with (SELinux); empty for none.
+    pub(super) label: String,
 }
 
 impl DeviceData {
     pub(super) fn of(volume: &CsiVolume) -> Self {
-        Self { driver_name: volume.driver.clone(), volume_handle: volume.handle.clone() }
+        Self {
+            driver_name: volume.driver.clone(),
+            volume_handle: volume.handle.clone(),
+            label: volume.label.clone().unwrap_or_default(),
+        }
     }
 
     pub(super) fn write(&self, directory: &Path) -> Result<(), FileError> {
         let fields = [
             ("volumeHandle", self.volume_handle.as_str()),
             ("driverName", &self.driver_name),
-            ("seLinuxMountContext", ""),
+            ("seLinuxMountContext", &self.label),
         ];
         write(directory, &fields)
     }
@@ -134,7 +144,8 @@ impl DeviceData {
         let read = directories.filter_map(|directory| {
             let mut fields = read(&directory)?;
             let driver_name = fields.remove("driverName").filter(|name| !name.is_empty())?;
-            Some(Self { driver_name, volume_handle: fields.remove("volumeHandle")? })
+            let label = fields.remove("seLinuxMountContext").unwrap_or_default();
+            Some(Self { driver_name, volume_handle: fields.remove("volumeHandle")?, label })
         });
         read.collect()
     }

@@ -41,7 +41,7 @@ use super::disk::Disk;
 use super::empty_dir::make_directory;
 use super::error::VolumeError;
 use super::layout::Plugin;
-use super::plugin::{VolumePlugin, VolumeSpec};
+use super::plugin::{StagedDevice, VolumePlugin, VolumeSpec};
 use super::plugins::Tools;
 use super::world::{Identity, MountedVolume, Steps, VolumeName};
 
@@ -261,11 +261,15 @@ impl VolumePlugin for Csi {
         data.is_persistent().then(|| shared(Plugin::Csi, &data.driver_name, &data.volume_handle, RECOVERED))
     }
 
-    async fn recover_devices(&self) -> Vec<Identity> {
+    async fn recover_devices(&self) -> Vec<StagedDevice> {
         let root = self.0.disk.layout.csi_root();
         let turn = root.display().to_string();
         let found = self.0.on_disk(&turn, move |_| Ok(DeviceData::all(&root))).await.unwrap_or_default();
-        found.into_iter().map(|data| shared(Plugin::Csi, &data.driver_name, &data.volume_handle, RECOVERED)).collect()
+        let staged = |data: DeviceData| StagedDevice {
+            found: shared(Plugin::Csi, &data.driver_name, &data.volume_handle, RECOVERED),
+            label: data.label,
+        };
+        found.into_iter().map(staged).collect()
     }
 
     async fn attach(&self, spec: &VolumeSpec) -> Result<(), VolumeError> {
@@ -339,7 +343,7 @@ impl VolumePlugin for Csi {
             self.0.on_disk(&pod.metadata.uid, give).await?;
         }
         let group = spec.claim.as_ref().and_then(|claim| claim.group);
-        Ok(MountedVolume { path, read_only: spec.read_only, managed: true, group })
+        Ok(MountedVolume { path, read_only: spec.read_only, relabel: volume.label.is_none(), group })
     }
 
     async fn tear_down(&self, uid: &str, directory: &str) -> Result<(), VolumeError> {

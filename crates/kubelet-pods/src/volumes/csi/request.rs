@@ -18,9 +18,10 @@ const TOKENS: &str = "csi.storage.k8s.io/serviceAccount.tokens";
 /// How a volume is used; `group` is the pod's, for drivers that see to it themselves.
 pub(super) fn capability(volume: &CsiVolume, group: Option<i64>, can: &BTreeSet<Capability>) -> VolumeCapability {
     let group = group.filter(|_| can.contains(&Capability::VolumeMountGroup));
+    let label = volume.label.iter().map(|label| format!("context={label:?}"));
     let mount = MountVolume {
         fs_type: volume.fs_type.clone(),
-        mount_flags: volume.mount_options.clone(),
+        mount_flags: volume.mount_options.iter().cloned().chain(label).collect(),
         volume_mount_group: group.map(|group| group.to_string()).unwrap_or_default(),
     };
     let mode = first_mode(&volume.access_modes, can.contains(&Capability::SingleNodeMultiWriter));

@@ -17,8 +17,9 @@ use sys::mounts::{FakeMounts, Mounts};
 use super::*;
 use crate::events::RecordedEvents;
 use crate::interfaces::{MountError, NodeView, Volumes as _};
+use crate::metrics::KubeletMetrics;
 use crate::objects::FixedObjects;
-use crate::volumes::{Layout, VolumeDeps, VolumeSet};
+use crate::volumes::{Labels, Layout, VolumeDeps, VolumeSet};
 
 pub(super) const DRIVER: &str = "csi.example.com";
 const NAME: &str = "kubernetes.io/csi/csi.example.com^h-1";
@@ -63,6 +64,8 @@ pub(super) struct Bench {
     view: Arc<View>,
     pub(super) events: Arc<RecordedEvents>,
     pub(super) csi: CsiDeps,
+    labels: Labels,
+    metrics: Arc<KubeletMetrics>,
     token: CancellationToken,
 }
 
@@ -92,7 +95,8 @@ impl Bench {
         TaskGroup::new("driver").spawn("driver", async move { served.await.unwrap() });
         csi.drivers.put_for_test(DRIVER, &socket);
         let (view, events) = (Arc::default(), Arc::default());
-        Self { dir, server, driver, view, events, csi, token }
+        let (labels, metrics) = (Labels::default(), KubeletMetrics::unseen());
+        Self { dir, server, driver, view, events, csi, labels, metrics, token }
     }
 
     /// The volumes of a kubelet that starts now.
@@ -113,6 +117,8 @@ impl Bench {
             csi: self.csi.clone(),
             exec,
             events: self.events.clone(),
+            labels: self.labels.clone(),
+            metrics: self.metrics.clone(),
         })
     }
 
@@ -481,4 +487,90 @@ async fn who_has_as_many_volumes_as_fit_is_told_so() {
                        volumes=[data], failed to process volumes=[]: context deadline exceeded";
         assert_eq!(set.at_limit(&pod).await, expected.then(|| message.to_owned()), "{spec} {attachment:?}");
     }
+}
+
+/// A pod that wants a label of this level; empty for none.
+fn labelled(uid: &str, level: &str) -> Pod {
+    let mut pod = claiming(uid);
+    let context = json!({"seLinuxOptions": {"level": level}});
+    let other: Pod = parsed(&json!({"spec": {"securityContext": context}}));
+    pod.spec.security_context = other.spec.security_context;
+    pod
+}
+
+fn label(level: &str) -> String {
+    format!("system_u:object_r:container_file_t:{level}")
+}
+
+/// A driver that mounts with labels, for a volume of an access mode.
+fn labelling(mode: &str, every_mode: bool) -> Bench {
+    let mut bench = Bench::new(json!({"attachRequired": false, "seLinuxMount": true}));
+    bench.labels = Labels::of_test(every_mode);
+    let mut own = volume("1Gi");
+    own["spec"]["accessModes"] = json!([mode]);
+    bench.server.put("v1/persistentvolumes", own);
+    bench
+}
+
+#[tokio::test]
+async fn a_volume_of_one_pod_is_mounted_with_the_label_of_its_files() {
+    for (mode, short, every_mode, has_label) in [
+        ("ReadWriteOncePod", "RWOP", false, true),
+        ("ReadWriteOnce", "RWO", false, false),
+        ("ReadWriteOnce", "RWO", true, true),
+    ] {
+        let bench = labelling(mode, every_mode);
+        let set = bench.start();
+        assert_eq!(set.at_limit(&labelled("u1", "s0:c1,c2")).await, None);
+        set.mount(&labelled("u1", "s0:c1,c2")).await.unwrap();
+        set.mount(&labelled("u1", "s0:c1,c2")).await.unwrap();
+        let option = has_label.then(|| format!("context=\"{}\"", label("s0:c1,c2")));
+        let expected: Vec<String> = ["noatime".to_owned()].into_iter().chain(option).collect();
+        let (stage, publish) = (bench.driver.last_stage().unwrap(), bench.driver.last_publish().unwrap());
+        for capability in [stage.volume_capability, publish.volume_capability] {
+            let Some(volume_capability::AccessType::Mount(mount)) = capability.unwrap().access_type else { panic!() };
+            assert_eq!(mount.mount_flags, expected);
+        }
+        assert_eq!(set.mounted("u1", "data").unwrap().relabel, !has_label);
+        let kept = if has_label { label("s0:c1,c2") } else { String::new() };
+        let layout = Layout::new(bench.root());
+        for place in [layout.csi_device(DRIVER, "h-1"), layout.volume("u1", Plugin::Csi, "pv")] {
+            assert_eq!(file(&place.join("vol_data.json"))["seLinuxMountContext"], kept.as_str());
+        }
+
+        let second = set.mount(&labelled("u2", "s0:c3")).await;
+        let plugin = format!("kubernetes.io/csi:{DRIVER}");
+        let metrics = &bench.metrics;
+        let families = [&metrics.volume_label_errors, &metrics.volume_label_warnings, &metrics.labelled_volumes];
+        let counts = families.map(|family| family.with(&[short, &plugin]).get());
+        if has_label {
+            let (one, other) = (label("s0:c1,c2"), label("s0:c3"));
+            let conflict = format!("conflicting SELinux labels of volume pv: {one:?} and {other:?}");
+            let told = texts(second.unwrap_err());
+            assert!(told[0].ends_with(&format!("failed to process volumes=[data]: {conflict}")), "{told:?}");
+            assert_eq!(counts, [1.0, 0.0, 1.0]);
+        } else {
+            second.unwrap();
+            assert_eq!(counts, [0.0, 1.0, 0.0]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_wants_another_label_waits_until_the_device_is_unmounted() {
+    let bench = labelling("ReadWriteOncePod", false);
+    let set = bench.start();
+    set.mount(&labelled("u1", "s0:c1")).await.unwrap();
+    bench.driver.fail_next("unstage", Fault::Refuse(Code::Internal, "busy"));
+    set.unmount("u1").await.unwrap();
+    let next = bench.start();
+    for (set, case) in [(&set, "the same kubelet"), (&next, "the next")] {
+        for level in ["s0:c2", ""] {
+            let told = texts(set.mount(&labelled("u2", level)).await.unwrap_err());
+            assert!(told[0].contains("conflicting SELinux labels of volume pv"), "{case} {level:?}: {told:?}");
+        }
+    }
+    next.mount(&labelled("u3", "s0:c1")).await.unwrap();
+    next.unmount("u3").await.unwrap();
+    next.mount(&labelled("u2", "s0:c2")).await.unwrap();
 }

@@ -21,6 +21,8 @@ pub(in crate::volumes) struct Facts {
     pub(super) attach_required: bool,
     pub(super) pod_info: bool,
     pub(super) requires_republish: bool,
+    /// Whether its volumes can be mounted with a label (SELinux).
+    pub(super) mounts_with_labels: bool,
     /// Whether it wants to be asked anew how many of its volumes fit a node.
     pub(super) recounts: bool,
     pub(super) tokens_in_secrets: bool,
@@ -38,6 +40,7 @@ impl Facts {
             attach_required: spec.attach_required.unwrap_or(true),
             pod_info: spec.pod_info_on_mount.unwrap_or_default(),
             requires_republish: spec.requires_republish.unwrap_or_default(),
+            mounts_with_labels: spec.se_linux_mount.unwrap_or_default(),
             recounts: spec.node_allocatable_update_period_seconds.is_some(),
             tokens_in_secrets: spec.service_account_token_in_secrets.unwrap_or_default(),
             token_requests: spec.token_requests,
@@ -86,6 +89,8 @@ pub(in crate::volumes) struct CsiVolume {
     /// Whether containers have it as a block device.
     pub(super) block: bool,
     pub(super) mount_options: Vec<String>,
+    /// That it is mounted with (SELinux).
+    pub(in crate::volumes) label: Option<String>,
     pub(super) stage_secret: Option<SecretName>,
     pub(super) publish_secret: Option<SecretName>,
     pub(super) expand_secret: Option<SecretName>,
@@ -123,6 +128,7 @@ impl CsiVolume {
             access_modes: volume.spec.access_modes.clone(),
             block: volume.spec.volume_mode.as_deref() == Some("Block"),
             mount_options: volume.spec.mount_options.clone(),
+            label: None,
             stage_secret: SecretName::of(source.node_stage_secret_ref.clone()),
             publish_secret: SecretName::of(source.node_publish_secret_ref.clone()),
             expand_secret: SecretName::of(source.node_expand_secret_ref.clone()),
@@ -145,6 +151,7 @@ impl CsiVolume {
             access_modes: Vec::new(),
             block: false,
             mount_options: Vec::new(),
+            label: None,
             stage_secret: None,
             publish_secret: secret,
             expand_secret: None,
@@ -161,6 +168,12 @@ impl CsiVolume {
     pub(in crate::volumes) fn with(mut self, facts: Facts) -> Self {
         self.facts = facts;
         self
+    }
+
+    /// Its access modes, where labels (SELinux) may be the concern of pods that have it.
+    pub(in crate::volumes) fn modes_of_labelled(&self) -> Option<&[String]> {
+        let may = self.facts.mounts_with_labels && !self.is_inline() && !self.block;
+        may.then_some(&self.access_modes)
     }
 
     pub(super) fn is_inline(&self) -> bool {
