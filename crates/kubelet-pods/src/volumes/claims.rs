@@ -10,6 +10,7 @@ use component_helpers::node_affinity;
 use super::csi::CsiVolume;
 use super::error::VolumeError;
 use super::host_path::{self, HostPathError};
+use super::local::LocalVolume;
 use super::nfs::Export;
 use super::spec::Refused;
 
@@ -30,8 +31,8 @@ pub(super) struct Resolved {
 pub(super) enum Backing {
     /// A place of the machine, used as it is.
     HostPath(PathBuf),
-    /// A local volume, which is bind-mounted and takes the pod's group.
-    Local(PathBuf),
+    /// A local volume, which takes the pod's group.
+    Local(LocalVolume),
     Nfs(Export),
     Csi(Box<CsiVolume>),
 }
@@ -40,7 +41,8 @@ impl Resolved {
     /// Where on the machine it is.
     pub(super) fn path(&self) -> Result<&Path, VolumeError> {
         match &self.backing {
-            Backing::HostPath(path) | Backing::Local(path) => Ok(path),
+            Backing::HostPath(path) => Ok(path),
+            Backing::Local(local) => Ok(&local.path),
             Backing::Nfs(_) | Backing::Csi(_) => Err(VolumeError::Unmatched),
         }
     }
@@ -184,7 +186,7 @@ fn place(
         return Ok(resolved(Backing::HostPath(host.path.clone().into())));
     }
     if let Some(local) = &source.local {
-        return Ok(resolved(Backing::Local(local.path.clone().into())));
+        return Ok(resolved(Backing::Local(LocalVolume::of_claim(local, volume))));
     }
     if let Some(nfs) = source.nfs.as_ref().filter(|_| !block) {
         return Ok(resolved(Backing::Nfs(Export::of_claim(nfs, volume))));

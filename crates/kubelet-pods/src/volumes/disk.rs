@@ -63,16 +63,6 @@ impl Disk {
         make_mark(&self.layout.ready_mark(uid, volume))
     }
 
-    /// What all pods that share a local volume need: that it is there.
-    pub(super) fn check_local(place: &Path) -> Result<(), VolumeError> {
-        let missing = |source| VolumeError::NoLocalPath { path: place.to_owned(), source };
-        let meta = std::fs::metadata(place).map_err(missing)?;
-        if !meta.is_dir() {
-            return Err(VolumeError::NoDirectory);
-        }
-        Ok(())
-    }
-
     /// A local volume in a pod's directory.
     pub(super) fn claimed(
         &self,

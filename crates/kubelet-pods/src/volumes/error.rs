@@ -9,6 +9,7 @@ use sys::mounts::MountError;
 use super::csi::CsiError;
 use super::file_error::FileError;
 use super::host_path::HostPathError;
+use super::local::DeviceError;
 use super::loop_device::LoopError;
 use super::mount_program::ProgramError;
 use super::payload::PayloadError;
@@ -46,6 +47,10 @@ pub(super) enum VolumeError {
     NoLocalPath { path: PathBuf, source: io::Error },
     #[error("only directory and block device are supported")]
     NoDirectory,
+    #[error(transparent)]
+    LocalDevice(Box<DeviceError>),
+    #[error("nothing is mounted at {}", .0.display())]
+    NotMounted(PathBuf),
     #[error("{} is not a block device", .0.display())]
     NoBlockDevice(PathBuf),
     #[error("blkUtil.AttachFileDevice failed: {0}")]

@@ -138,6 +138,16 @@ impl Layout {
         map.join(safe(uid))
     }
 
+    /// Where devices behind local volumes are mounted.
+    pub fn local_devices(&self) -> PathBuf {
+        self.root.join("plugins/kubernetes.io/local-volume/mounts")
+    }
+
+    /// Where that of one is.
+    pub fn local_device(&self, volume: &str) -> PathBuf {
+        self.local_devices().join(safe(volume))
+    }
+
     /// Where the devices of a local volume are bound, one for each pod.
     pub fn local_block(&self, volume: &str) -> PathBuf {
         self.root.join("plugins/kubernetes.io~local-volume/volumeDevices").join(safe(volume))
@@ -216,6 +226,7 @@ mod tests {
                 "/var/lib/kubelet/plugins/kubernetes.io/csi/volumeDevices/publish/pv/u1",
             ),
             (layout.local_block("pv"), "/var/lib/kubelet/plugins/kubernetes.io~local-volume/volumeDevices/pv"),
+            (layout.local_device("pv"), "/var/lib/kubelet/plugins/kubernetes.io/local-volume/mounts/pv"),
             (layout.pod("../../etc"), "/var/lib/kubelet/pods/..~..~etc"),
             (layout.pod(".."), "/var/lib/kubelet/pods/_"),
         ];

@@ -3,7 +3,8 @@
 //! [`world`] holds what pods want and what there is, [`reconcile`] the next steps from one to the other, [`plugin`] what a
 //! kind of volume can do; [`set`] has the steps taken. Everything is idempotent and found again on disk, so that a kubelet
 //! that was restarted goes on where the last one stopped. Why it is so: `docs/adr/0015-volumes.md`. Volumes of drivers are
-//! in [`csi`], those that are block devices in [`block`], exports of NFS servers in [`nfs`]. Not here: disks of iSCSI and
+//! in [`csi`], those that are block devices in [`block`], places of the machine in
+//! [`local`], exports of NFS servers in [`nfs`]. Not here: disks of iSCSI and
 //! Fibre Channel.
 
 mod block;
@@ -14,8 +15,10 @@ mod disk;
 mod empty_dir;
 mod error;
 mod file_error;
+mod format;
 mod host_path;
 mod layout;
+mod local;
 mod loop_device;
 mod mount_list;
 mod mount_program;

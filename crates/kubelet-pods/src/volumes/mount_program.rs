@@ -1,10 +1,12 @@
 //! Mounts that the machine's own programs make: those of network file systems, which the kernel alone does not know how to
-//! reach. What they say of a failure is told as upstream tells it.
+//! reach, and of devices, whose options it does not know. What they say of a failure is told as upstream tells it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use sys::exec::{Command, Exec, ExecError, Exit};
+use api_types::core_v1::PersistentVolume;
+use sys::exec::{Command, Exec, ExecError, Exit, Output};
 
 /// How long a mount may take; a server may be far away.
 const MOUNT_LIMIT: Duration = Duration::from_secs(120);
@@ -18,6 +20,28 @@ pub(super) enum ProgramError {
     Mount { why: String, arguments: String, output: String },
     #[error("unmount failed: {why}\nUnmounting arguments: {target}\nOutput: {output}\n")]
     Unmount { why: String, target: String, output: String },
+}
+
+/// Mount options of persistent volumes from before they were a field.
+const OLD_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
+
+/// What something is mounted with: each option once, in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct MountOptions(BTreeSet<String>);
+
+impl MountOptions {
+    /// Those of a persistent volume.
+    pub(super) fn of_volume(volume: &PersistentVolume) -> Self {
+        let old = volume.metadata.annotations.get(OLD_OPTIONS).map(String::as_str).unwrap_or_default();
+        let old = old.split(',').filter(|option| !option.is_empty()).map(ToOwned::to_owned);
+        Self(volume.spec.mount_options.iter().cloned().chain(old).collect())
+    }
+
+    /// These, and that nothing may be written where that is so.
+    pub(super) fn list(&self, read_only: bool) -> Vec<&str> {
+        let own = self.0.iter().map(String::as_str);
+        own.chain(read_only.then_some("ro")).collect::<BTreeSet<_>>().into_iter().collect()
+    }
 }
 
 /// Mounts `device` at `target`.
@@ -35,7 +59,7 @@ pub(super) async fn mount(
     }
     // Names that begin with a dash are names, too.
     let command = Command::with("mount", &first).args(["--", device]).arg(target).deadline(MOUNT_LIMIT);
-    run(exec, &command).await.map_err(|(why, output)| {
+    judged(exec.run(&command).await).map(drop).map_err(|(why, output)| {
         let arguments = format!("{} {device} {}", first.join(" "), target.display());
         ProgramError::Mount { why, arguments, output }
     })
@@ -44,27 +68,29 @@ pub(super) async fn mount(
 /// Takes the mount at `target` away; where nobody answers, by force.
 pub(super) async fn unmount(exec: &dyn Exec, target: &Path) -> Result<(), ProgramError> {
     let gentle = Command::new("umount").arg(target).deadline(UNMOUNT_LIMIT);
-    let ended = match exec.run(&gentle).await {
-        Err(ExecError::Deadline { .. }) => run(exec, &Command::with("umount", &["-f"]).arg(target)).await,
-        ended => judged(ended),
-    };
-    ended.map_err(|(why, output)| ProgramError::Unmount { why, target: target.display().to_string(), output })
+    let mut ended = exec.run(&gentle).await;
+    if matches!(ended, Err(ExecError::Deadline { .. })) {
+        ended = exec.run(&Command::with("umount", &["-f"]).arg(target)).await;
+    }
+    let target = || target.display().to_string();
+    judged(ended).map(drop).map_err(|(why, output)| ProgramError::Unmount { why, target: target(), output })
 }
 
-async fn run(exec: &dyn Exec, command: &Command) -> Result<(), (String, String)> {
-    judged(exec.run(command).await)
+/// All that a program said.
+pub(super) fn said(output: &Output) -> String {
+    format!("{}{}", output.text(), String::from_utf8_lossy(&output.stderr))
 }
 
-/// How a program ended, in the words of Go, and what it said.
-fn judged(ended: Result<sys::exec::Output, ExecError>) -> Result<(), (String, String)> {
+/// What a program that did its work left; otherwise how it ended, in the words of Go, and what it said.
+pub(super) fn judged(ended: Result<Output, ExecError>) -> Result<Output, (String, String)> {
     match ended {
-        Ok(output) if output.success() => Ok(()),
+        Ok(output) if output.success() => Ok(output),
         Ok(output) => {
             let why = match output.exit {
                 Exit::Code(code) => format!("exit status {code}"),
                 Exit::Signal(signal) => format!("signal: {signal}"),
             };
-            Err((why, format!("{}{}", output.text(), String::from_utf8_lossy(&output.stderr))))
+            Err((why, said(&output)))
         }
         Err(ExecError::NotFound { program }) => {
             let why = format!("exec: {:?}: executable file not found in $PATH", program.to_string_lossy());
@@ -77,7 +103,7 @@ fn judged(ended: Result<sys::exec::Output, ExecError>) -> Result<(), (String, St
 #[cfg(test)]
 mod tests {
     use async_trait::async_trait;
-    use sys::exec::{Daemon, FakeExec, Output};
+    use sys::exec::{Daemon, FakeExec};
     use sys::process::Process;
     use tokio::sync::mpsc;
 
@@ -108,6 +134,17 @@ mod tests {
         async fn spawn(&self, daemon: &Daemon) -> Result<Process, ExecError> {
             self.ran.spawn(daemon).await
         }
+    }
+
+    #[test]
+    fn options_come_once_and_in_order() {
+        let mut volume = PersistentVolume::default();
+        volume.spec.mount_options = vec!["vers=4.1".into(), "hard".into()];
+        volume.metadata.annotations.insert(OLD_OPTIONS.into(), "noatime,,hard".into());
+        let options = MountOptions::of_volume(&volume);
+        assert_eq!(options.list(true), ["hard", "noatime", "ro", "vers=4.1"]);
+        assert_eq!(options.list(false), ["hard", "noatime", "vers=4.1"]);
+        assert!(MountOptions::default().list(false).is_empty());
     }
 
     #[tokio::test]

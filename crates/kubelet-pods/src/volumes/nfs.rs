@@ -2,7 +2,6 @@
 //!
 //! Their files are the server's: nothing is given to the pod's group, and nothing is labelled.
 
-use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,35 +14,29 @@ use super::disk::Disk;
 use super::empty_dir::make_directory;
 use super::error::VolumeError;
 use super::layout::Plugin;
-use super::mount_program;
+use super::mount_program::{self, MountOptions};
 use super::plugin::{VolumePlugin, VolumeSpec};
 use super::plugins::Tools;
 use super::spec::{Kind, kind_of};
 use super::world::MountedVolume;
-
-/// Mount options of persistent volumes from before they were a field.
-const OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
 
 /// What is mounted, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Export {
     server: String,
     path: String,
-    options: BTreeSet<String>,
+    options: MountOptions,
 }
 
 impl Export {
     /// As a pod has it.
     fn inline(source: &NFSVolumeSource) -> Self {
-        Self { server: source.server.clone(), path: source.path.clone(), options: BTreeSet::new() }
+        Self { server: source.server.clone(), path: source.path.clone(), options: MountOptions::default() }
     }
 
     /// As a persistent volume has it.
     pub(super) fn of_claim(source: &NFSVolumeSource, volume: &PersistentVolume) -> Self {
-        let old = volume.metadata.annotations.get(OPTIONS).map(String::as_str).unwrap_or_default();
-        let old = old.split(',').filter(|option| !option.is_empty()).map(ToOwned::to_owned);
-        let options = volume.spec.mount_options.iter().cloned().chain(old).collect();
-        Self { options, ..Self::inline(source) }
+        Self { options: MountOptions::of_volume(volume), ..Self::inline(source) }
     }
 
     fn of(spec: &VolumeSpec) -> Result<Self, VolumeError> {
@@ -59,14 +52,6 @@ impl Export {
             Ok(_) => format!("[{}]:{}", self.server, self.path),
             Err(_) => format!("{}:{}", self.server, self.path),
         }
-    }
-
-    fn options(&self, read_only: bool) -> Vec<&str> {
-        let mut options: BTreeSet<&str> = self.options.iter().map(String::as_str).collect();
-        if read_only {
-            options.insert("ro");
-        }
-        options.into_iter().collect()
     }
 }
 
@@ -101,7 +86,7 @@ impl VolumePlugin for Nfs {
             Ok(false)
         };
         if !self.0.on_disk(uid, prepare).await? {
-            let (device, options) = (export.device(), export.options(spec.read_only));
+            let (device, options) = (export.device(), export.options.list(spec.read_only));
             if let Err(error) = mount_program::mount(&*self.0.exec, "nfs", &options, &device, &path).await {
                 // Only an empty directory goes, and only where nothing is mounted after all.
                 let _ = self.0.on_disk(uid, move |_| Ok(std::fs::remove_dir(path))).await;
@@ -128,18 +113,11 @@ mod tests {
 
     #[test]
     fn exports_are_named_as_mount_wants_them() {
-        let mut volume = PersistentVolume::default();
-        volume.spec.mount_options = vec!["vers=4.1".into(), "hard".into()];
-        volume.metadata.annotations.insert(OPTIONS.into(), "noatime,hard".into());
         let source = |server: &str| NFSVolumeSource { server: server.into(), path: "/x".into(), read_only: false };
         for (server, device) in
             [("nas.example.com", "nas.example.com:/x"), ("10.0.0.9", "10.0.0.9:/x"), ("fd00:0::9", "[fd00:0::9]:/x")]
         {
-            let export = Export::of_claim(&source(server), &volume);
-            assert_eq!(export.device(), device);
-            assert_eq!(export.options(true), ["hard", "noatime", "ro", "vers=4.1"]);
-            assert_eq!(export.options(false), ["hard", "noatime", "vers=4.1"]);
+            assert_eq!(Export::inline(&source(server)).device(), device);
         }
-        assert!(Export::inline(&source("s")).options(false).is_empty());
     }
 }

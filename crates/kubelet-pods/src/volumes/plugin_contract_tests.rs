@@ -10,7 +10,7 @@ use base::{CancellationToken, Rng, SystemClock, TaskGroup};
 use node_api::csi::fake::FakeDriver;
 use serde_json::{Value, json};
 use sys::exec::FakeExec;
-use sys::mounts::FakeMounts;
+use sys::mounts::{FakeMounts, Mounts};
 
 use super::*;
 use crate::events::RecordedEvents;
@@ -19,6 +19,7 @@ use crate::objects::FixedObjects;
 use crate::volumes::Layout;
 use crate::volumes::claims::{Backing, Resolved};
 use crate::volumes::csi::{CsiVolume, Facts};
+use crate::volumes::local::LocalVolume;
 
 struct Bench {
     dir: tempfile::TempDir,
@@ -29,34 +30,43 @@ struct Bench {
 
 fn bench() -> Bench {
     let (dir, mounts) = (tempfile::tempdir().unwrap(), Arc::new(FakeMounts::new()));
+    let tools = tools(dir.path(), mounts.clone(), Arc::new(FakeExec::new()), Arc::new(RecordedEvents::default()));
+    let socket = dir.path().join("csi.sock");
+    let served = FakeDriver::default().serve(&socket, CancellationToken::new()).unwrap();
+    TaskGroup::new("driver").spawn_cancellable("driver", async move { drop(served.await) });
+    tools.csi.drivers.put_for_test(DRIVER, &socket);
+    Bench { plugins: Plugins::new(&tools), dir, mounts, tools }
+}
+
+/// What plugins need of a machine, for a kubelet below a directory.
+pub(in crate::volumes) fn tools(
+    dir: &Path,
+    mounts: Arc<dyn Mounts>,
+    exec: Arc<dyn Exec>,
+    events: Arc<dyn Events>,
+) -> Arc<Tools> {
     let mut objects = FixedObjects::default();
     objects.put_config_map("ns", "o", [("key".to_owned(), "value".to_owned())]);
     objects.put_secret("ns", "o", [("key".to_owned(), b"value".to_vec())]);
     let disk = Arc::new(Disk {
-        layout: Layout::new(dir.path().join("kubelet")),
-        mounts: mounts.clone(),
+        layout: Layout::new(dir.join("kubelet")),
+        mounts,
         node: Arc::new(FixedNode::default()),
         clock: SystemClock::shared(),
         rng: Rng::seeded(1),
     });
-    let csi = CsiDeps::default();
-    let socket = dir.path().join("csi.sock");
-    let served = FakeDriver::default().serve(&socket, CancellationToken::new()).unwrap();
-    TaskGroup::new("driver").spawn_cancellable("driver", async move { drop(served.await) });
-    csi.drivers.put_for_test(DRIVER, &socket);
-    let tools = Arc::new(Tools {
+    Arc::new(Tools {
         disk,
         calls: FileCalls::default(),
         objects: Arc::new(objects),
         tokens: None,
         client: None,
-        csi,
-        exec: Arc::new(FakeExec::new()),
-        events: Arc::new(RecordedEvents::default()),
+        csi: CsiDeps::default(),
+        exec,
+        events,
         labels: Labels::default(),
         metrics: KubeletMetrics::unseen(),
-    });
-    Bench { plugins: Plugins::new(&tools), dir, mounts, tools }
+    })
 }
 
 /// A volume of each plugin's, and whether it has a directory of its own. A plugin without one here does not compile.
@@ -85,8 +95,8 @@ fn spec(plugin: Plugin, root: &Path) -> VolumeSpec {
         pod.spec.volumes[0].clone()
     };
     let backing = match plugin {
-        Plugin::Local => Some(Backing::Local(root.to_owned())),
-        Plugin::LocalBlock => Some(Backing::Local(block_device().unwrap())),
+        Plugin::Local => Some(Backing::Local(LocalVolume::at(root))),
+        Plugin::LocalBlock => Some(Backing::Local(LocalVolume::at(&block_device().unwrap()))),
         Plugin::Csi | Plugin::CsiBlock => Some(Backing::Csi(Box::new(of_driver(plugin)))),
         _ => None,
     };
@@ -109,14 +119,14 @@ fn of_driver(plugin: Plugin) -> CsiVolume {
     volume.with(Facts::of(Some(&driver)))
 }
 
-fn pod(uid: &str) -> Pod {
+pub(in crate::volumes) fn pod(uid: &str) -> Pod {
     let mut pod = Pod::default();
     (pod.metadata.uid, pod.metadata.namespace, pod.metadata.name) = (uid.into(), "ns".into(), "web".into());
     pod
 }
 
 /// A device of this machine; it is not opened.
-fn block_device() -> Option<PathBuf> {
+pub(in crate::volumes) fn block_device() -> Option<PathBuf> {
     let entries = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let paths = entries.map(|entry| Path::new("/dev").join(entry.file_name()));
     let is_device = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_block_device());

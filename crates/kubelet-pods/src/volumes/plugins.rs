@@ -13,6 +13,7 @@ use super::disk::Disk;
 use super::error::VolumeError;
 use super::host_path;
 use super::layout::Plugin;
+use super::local::Local;
 use super::nfs::Nfs;
 use super::payload::Maker;
 use super::plugin::{StagedDevice, VolumePlugin, VolumeSpec};
@@ -164,44 +165,6 @@ impl VolumePlugin for HostPath {
     }
 }
 
-/// Directories of the machine behind claims. What pods share is looked at once; each has a mount of its own.
-struct Local(Arc<Tools>);
-
-impl Local {
-    fn claim(spec: &VolumeSpec) -> Result<super::claims::Resolved, VolumeError> {
-        spec.claim.clone().ok_or(VolumeError::NoClaim)
-    }
-}
-
-#[async_trait]
-impl VolumePlugin for Local {
-    fn steps(&self) -> Steps {
-        Steps { device: true, ..Steps::default() }
-    }
-
-    async fn mount_device(&self, spec: &VolumeSpec) -> Result<(), VolumeError> {
-        let claim = Self::claim(spec)?;
-        // By the volume, not by the pod: it may be another pod's turn that hangs.
-        let source = claim.path()?.to_owned();
-        let turn = source.display().to_string();
-        self.0.on_disk(&turn, move |_| Disk::check_local(&source)).await
-    }
-
-    async fn set_up(&self, pod: &Pod, spec: &VolumeSpec) -> Result<MountedVolume, VolumeError> {
-        let (claim, pod, read_only) = (Self::claim(spec)?, pod.clone(), spec.read_only);
-        let uid = pod.metadata.uid.clone();
-        let call = move |disk: &Disk| {
-            let path = disk.claimed(&pod, &claim.volume, claim.path()?, read_only)?;
-            Ok(MountedVolume { path, read_only, relabel: true, group: claim.group })
-        };
-        self.0.on_disk(&uid, call).await
-    }
-
-    async fn tear_down(&self, uid: &str, directory: &str) -> Result<(), VolumeError> {
-        self.0.remove(Plugin::Local, uid, directory).await
-    }
-}
-
 /// Files made from objects.
 struct Files {
     tools: Arc<Tools>,
@@ -249,4 +212,4 @@ impl VolumePlugin for Files {
 
 #[cfg(test)]
 #[path = "plugin_contract_tests.rs"]
-mod contract_tests;
+pub(super) mod contract_tests;

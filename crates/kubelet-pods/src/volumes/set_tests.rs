@@ -179,11 +179,9 @@ async fn problems_are_told_in_upstreams_words() {
     let git = GitRepoVolumeSource::default();
     let old = pod(vec![("git", api_types::core_v1::VolumeSource { git_repo: Some(git.into()), ..source() })]);
     let error = bench.set.mount(&old).await.unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .starts_with("MountVolume.NewMounter initialization failed for volume \"git\" : git-repo volume plugin has been")
-    );
+    assert!(error.to_string().starts_with(
+        "MountVolume.NewMounter initialization failed for volume \"git\" : git-repo volume plugin has been"
+    ));
 }
 
 #[tokio::test]
