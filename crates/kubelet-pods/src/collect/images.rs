@@ -152,7 +152,7 @@ impl ImageCollector {
             seen.insert(image.id);
         }
         self.images.retain(|id, _| seen.contains(id));
-        runtime.puller.forget_images(&|id| seen.contains(id), now);
+        runtime.puller.forget_images(seen, now).await;
         Ok(in_use)
     }
 

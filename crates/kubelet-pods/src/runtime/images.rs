@@ -3,7 +3,7 @@
 //! An image that is there is used only by pods that may see it: [`super::pull_records`] knows with whose credentials it came
 //! (gate `KubeletEnsureSecretPulledImages`).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub struct ImagePuller {
     /// Who has credentials beside the pod and the node's files.
     credentials: Option<Arc<dyn ImageCredentials>>,
     /// With whose credentials images came; none where nobody asks.
-    records: Option<PullRecords>,
+    records: Option<Arc<PullRecords>>,
     events: Arc<dyn Events>,
     clock: SharedClock,
     back_off: KeyedBackOff,
@@ -169,14 +169,14 @@ impl ImagePuller {
         let Some(records) = &self.records else { return true };
         let repository = name.full_repository();
         let own = self.credentials_of(wanted, &repository);
-        let recorded = Recorded { image: &spec.image, repository: &repository };
-        !records.must_pull(&*self.images, recorded, reference, own).await
+        let recorded = Recorded { image: spec.image.clone(), repository: repository.clone() };
+        !records.must_pull(&*self.images, &recorded, reference, own).await
     }
 
     /// Forgets with whose credentials images came that are not among these.
-    pub fn forget_images(&self, present: &dyn Fn(&str) -> bool, since: std::time::SystemTime) {
+    pub async fn forget_images(&self, present: BTreeSet<String>, since: std::time::SystemTime) {
         if let Some(records) = &self.records {
-            records.prune(present, since.into());
+            records.prune(present, since.into()).await;
         }
     }
 
@@ -251,22 +251,41 @@ impl ImagePuller {
         }
         let repository = name.full_repository();
         let found = self.credentials_of(wanted, &repository).await;
-        let noted = Noted::begin(self.records.as_ref(), Recorded { image: &spec.image, repository: &repository })?;
-        let (reference, credentials) = match self.pull_with(found, wanted, spec).await {
-            Ok(brought) => brought,
-            Err(error) => {
-                noted.end(End::Failed);
-                return Err(error);
+        let noted = match &self.records {
+            Some(records) => {
+                let of = Recorded { image: spec.image.clone(), repository };
+                Some(records.begin(of).await.map_err(PullError::Record)?)
             }
+            None => None,
         };
+        let brought = self.bring(found, wanted, spec).await;
+        if let Some(noted) = noted {
+            let end = match &brought {
+                // By what the image is called here: so it is asked for when the next pod wants it.
+                Ok((image, credentials)) => {
+                    End::Brought { reference: image.id.clone(), credentials: credentials.clone().map(Box::new) }
+                }
+                Err(_) => End::Failed,
+            };
+            noted.end(end).await;
+        }
+        Ok(brought?.0)
+    }
+
+    /// Pulls an image and looks at it. Returns it with what it came with.
+    async fn bring(
+        &self,
+        found: Vec<Found>,
+        wanted: &Wanted<'_>,
+        spec: &ImageSpec,
+    ) -> Result<(Image, Option<Found>), PullError> {
+        let (reference, credentials) = self.pull_with(found, wanted, spec).await?;
         let status = self.images.image_status(ImageSpec { image: reference.clone(), ..spec.clone() }, false).await;
         let mut image = status.ok().and_then(|answer| answer.image).unwrap_or_default();
         if image.id.is_empty() {
             image.id = reference;
         }
-        // By what the image is called here: so it is asked for when the next pod wants it.
-        noted.end(End::Brought { reference: &image.id, credentials: credentials.as_ref() });
-        Ok(image)
+        Ok((image, credentials))
     }
 
     /// Tries credentials in order; without any it pulls as nobody. Returns the reference, and what it came with. The error
@@ -328,35 +347,6 @@ fn policy<'a>(container: &'a Container, name: &ImageName) -> &'a str {
 
 fn ready(image: Image) -> Ready {
     Ready { reference: image.id, uid: image.uid.map(|uid| uid.value), username: image.username }
-}
-
-/// A pull that is noted. Whoever breaks it off does not see its end.
-struct Noted<'a> {
-    records: Option<&'a PullRecords>,
-    recorded: Recorded<'a>,
-}
-
-impl<'a> Noted<'a> {
-    fn begin(records: Option<&'a PullRecords>, recorded: Recorded<'a>) -> Result<Self, PullError> {
-        if let Some(records) = records {
-            records.begin(recorded.image).map_err(PullError::Record)?;
-        }
-        Ok(Self { records, recorded })
-    }
-
-    fn end(mut self, end: End<'_>) {
-        if let Some(records) = self.records.take() {
-            records.end(self.recorded, end);
-        }
-    }
-}
-
-impl Drop for Noted<'_> {
-    fn drop(&mut self) {
-        if let Some(records) = self.records.take() {
-            records.end(self.recorded, End::Unseen);
-        }
-    }
 }
 
 /// Why an image did not come. Each may be tried again; the back-off says when.

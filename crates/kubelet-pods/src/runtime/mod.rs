@@ -15,6 +15,7 @@ pub mod labels;
 pub mod plan;
 #[cfg(test)]
 mod plan_tests;
+mod pull_record_files;
 pub mod pull_records;
 pub mod record;
 pub mod registry_auth;

@@ -1,9 +1,10 @@
 //! Which images this kubelet pulled, and with whose credentials: a pod that brings none that fit has the image pulled anew, so
-//! that nobody uses what only others may see. The files are upstream's. See <https://kep.k8s.io/2535>.
+//! that nobody uses what only others may see. The files ([`super::pull_record_files`]) are upstream's. See
+//! <https://kep.k8s.io/2535>.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use api_machinery::time::Time;
@@ -11,44 +12,29 @@ use base::SharedClock;
 use node_api::cri::Images;
 use node_api::cri::v1::ImageSpec;
 use parking_lot::Mutex;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
-use super::registry_auth::{CredentialSource, Found};
-use crate::interfaces::{CredentialOwner, PullVerification};
+use super::pull_record_files::{MAX_MATCHED, MAX_PULLED, RecordFiles, fits};
+use super::registry_auth::Found;
+use crate::file_calls::{CallError, FileCalls};
+use crate::interfaces::PullVerification;
 use crate::metrics::KubeletMetrics;
 
-const VERSION: &str = "kubelet.config.k8s.io/v1beta1";
-/// Versions whose records say the same.
-const READABLE: [&str; 2] = [VERSION, "kubelet.config.k8s.io/v1alpha1"];
-const INTENT: &str = "ImagePullIntent";
-const RECORD: &str = "ImagePulledRecord";
-const DIRECTORY_MODE: u32 = 0o700;
-const FILE_MODE: u32 = 0o600;
-const FILE_PREFIX: &str = "sha256-";
-/// The largest file that is read.
-const MAX_BYTES: u64 = 1 << 20;
-/// Secrets that a record remembers of an image because it was pulled with them.
-const MAX_PULLED: usize = 1000;
-/// From so many on, those that only look like one of them are not remembered too.
-const MAX_MATCHED: usize = 100;
-/// Files of each kind that are looked at.
-const MAX_FILES: usize = 100_000;
-
 /// An image as records have it.
-#[derive(Debug, Clone, Copy)]
-pub struct Recorded<'a> {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
     /// The name by which it is pulled.
-    pub image: &'a str,
+    pub image: String,
     /// The same with its registry, and without tag and digest.
-    pub repository: &'a str,
+    pub repository: String,
 }
 
 /// How a pull ended.
-#[derive(Debug, Clone, Copy)]
-pub enum End<'a> {
+#[derive(Debug, Clone)]
+pub enum End {
     /// It brought this image, with these credentials or as nobody.
-    Brought { reference: &'a str, credentials: Option<&'a Found> },
+    Brought { reference: String, credentials: Option<Box<Found>> },
     /// It brought nothing.
     Failed,
     /// Nobody waited for it; the runtime may bring the image all the same.
@@ -59,6 +45,8 @@ pub enum End<'a> {
 #[derive(Debug, Default)]
 struct Begun {
     count: usize,
+    /// Whether that is written down.
+    written: bool,
     /// Of a pull before these the end was not seen. That stays on disk until it is known for whom the image is.
     unseen: bool,
 }
@@ -88,297 +76,237 @@ impl Verdict {
     }
 }
 
-/// The records of a node.
+/// The records of a node. Files are written by threads that may block, those of one image in turn.
 pub struct PullRecords {
-    pulling: PathBuf,
-    pulled: PathBuf,
+    files: RecordFiles,
+    calls: FileCalls,
     verification: PullVerification,
-    /// By image.
+    /// By image. Not held while a file is written.
     begun: Mutex<HashMap<String, Begun>>,
-    /// Records are changed one at a time.
-    changes: Mutex<()>,
     /// Whether what earlier kubelets left has been looked at.
     recovered: OnceCell<()>,
-    clock: SharedClock,
     metrics: Arc<KubeletMetrics>,
 }
 
 impl PullRecords {
     /// Those below a kubelet's root directory.
-    pub fn new(root: &Path, verification: PullVerification, clock: SharedClock, metrics: &Arc<KubeletMetrics>) -> Self {
-        let root = root.join("image_manager");
+    pub fn new(
+        root: &Path,
+        verification: PullVerification,
+        clock: SharedClock,
+        metrics: &Arc<KubeletMetrics>,
+    ) -> Arc<Self> {
         for family in [&metrics.pull_intents_in_memory, &metrics.pull_records_in_memory] {
             family.with(&[]).set(0.0);
         }
-        let own = Self {
-            pulling: root.join("pulling"),
-            pulled: root.join("pulled"),
+        let files = RecordFiles::new(root, clock, Arc::clone(metrics));
+        files.count();
+        Arc::new(Self {
+            files,
+            calls: FileCalls::default(),
             verification,
             begun: Mutex::default(),
-            changes: Mutex::default(),
             recovered: OnceCell::new(),
-            clock,
             metrics: Arc::clone(metrics),
-        };
-        own.count();
-        own
+        })
+    }
+
+    /// Calls about an image's files on a thread that may block, one after the other.
+    async fn on_disk<T: Send + 'static>(
+        self: &Arc<Self>,
+        image: &str,
+        call: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Result<T, CallError> {
+        let own = Arc::clone(self);
+        self.calls.run(image, move || call(&own)).await
     }
 
     /// An image is about to be pulled.
     ///
     /// # Errors
     /// That cannot be written down; nobody may pull then, as nobody would know that the image is not preloaded.
-    pub fn begin(&self, image: &str) -> io::Result<()> {
-        {
-            let (mut begun, path) = (self.begun.lock(), self.intent(image));
-            if let Some(begun) = begun.get_mut(image) {
-                begun.count += 1;
-                return Ok(());
-            }
-            let unseen = path.exists();
-            write(&path, &json!({"kind": INTENT, "apiVersion": VERSION, "image": image}))?;
-            begun.insert(image.to_owned(), Begun { count: 1, unseen });
+    pub async fn begin(self: &Arc<Self>, of: Recorded) -> io::Result<Noted> {
+        self.begun.lock().entry(of.image.clone()).or_default().count += 1;
+        let noted = Noted { records: Some(Arc::clone(self)), of };
+        let image = noted.of.image.clone();
+        // Where that fails the pull is over, and a file that an earlier one left stays.
+        self.on_disk(&noted.of.image, move |own| own.write_intent(&image)).await.map_err(io::Error::other)??;
+        Ok(noted)
+    }
+
+    fn write_intent(&self, image: &str) -> io::Result<()> {
+        if self.begun.lock().get(image).is_some_and(|begun| begun.written) {
+            return Ok(());
         }
-        self.count();
+        let unseen = self.files.is_intended(image);
+        self.files.intend(image)?;
+        // Who asked may have stopped waiting; the file is then that of a pull whose end nobody saw.
+        if let Some(begun) = self.begun.lock().get_mut(image) {
+            (begun.written, begun.unseen) = (true, begun.unseen || unseen);
+        }
         Ok(())
     }
 
     /// A pull is over.
-    pub fn end(&self, of: Recorded<'_>, end: End<'_>) {
+    fn end(&self, of: &Recorded, end: &End) {
         if let End::Brought { reference, credentials } = end
-            && let Err(error) = self.note(reference, of.repository, credentials, MAX_PULLED)
+            && let Err(error) = self.files.note(reference, &of.repository, credentials.as_deref(), MAX_PULLED)
         {
             tracing::error!(image = of.image, %error, "The record of a pulled image cannot be written");
             // That the image was pulled is known, and for whom is not.
-            return self.left(of.image, End::Unseen);
+            self.left(&of.image, &End::Unseen);
+        } else if self.left(&of.image, end) {
+            self.files.forget_intent(&of.image);
         }
-        self.left(of.image, end);
+        self.files.count();
     }
 
-    /// One pull less is on its way.
-    fn left(&self, image: &str, end: End<'_>) {
-        {
-            let mut all = self.begun.lock();
-            let Some(begun) = all.get_mut(image) else { return };
-            begun.unseen = match end {
-                End::Brought { .. } => false,
-                End::Failed => begun.unseen,
-                End::Unseen => true,
-            };
-            begun.count = begun.count.saturating_sub(1);
-            if begun.count > 0 {
-                return;
-            }
-            if !begun.unseen {
-                remove(&self.intent(image));
-            }
-            all.remove(image);
+    /// One pull less is on its way. Returns whether nothing is left to be written down of the image's pulls.
+    fn left(&self, image: &str, end: &End) -> bool {
+        let mut all = self.begun.lock();
+        let Some(begun) = all.get_mut(image) else { return false };
+        begun.unseen = match end {
+            End::Brought { .. } => false,
+            End::Failed => begun.unseen,
+            End::Unseen => true,
+        };
+        begun.count = begun.count.saturating_sub(1);
+        if begun.count > 0 {
+            return false;
         }
-        self.count();
+        all.remove(image).is_some_and(|begun| !begun.unseen)
     }
 
     /// Whether a pod may use an image that is there only once it has been pulled with the pod's own credentials, which
     /// `credentials` finds out, where that is asked for.
     pub async fn must_pull(
-        &self,
+        self: &Arc<Self>,
         images: &dyn Images,
-        of: Recorded<'_>,
+        of: &Recorded,
         reference: &str,
         credentials: impl Future<Output = Vec<Found>>,
     ) -> bool {
         self.recovered.get_or_init(|| self.recover(images)).await;
-        let verdict = self.judge(of, reference, credentials).await;
+        let judged = self.judge(of, reference, credentials).await;
+        let verdict = judged.unwrap_or_else(|error| {
+            tracing::error!(image = of.image, %error, "The record of a pulled image cannot be read");
+            Verdict::Unreadable
+        });
         self.metrics.pull_checks.with(&[verdict.name()]).inc();
         matches!(verdict, Verdict::MustAuthenticate | Verdict::Unreadable)
     }
 
-    async fn judge(&self, of: Recorded<'_>, reference: &str, credentials: impl Future<Output = Vec<Found>>) -> Verdict {
-        let record = match read(&self.record(reference), RECORD) {
-            Ok(record) => record,
-            Err(error) => {
-                tracing::error!(image = of.image, %error, "The record of a pulled image cannot be read");
-                return Verdict::Unreadable;
-            }
-        };
-        let is_ours = record.is_some() || self.intent(of.image).exists();
-        let is_asked = match &self.verification {
-            PullVerification::Never => false,
-            PullVerification::NotPreloaded => is_ours,
-            PullVerification::NotListed(listed) => !listed.iter().any(|own| is_listed(own, of.repository)),
-            PullVerification::Always => true,
-        };
-        if !is_asked {
-            return Verdict::Allowed;
+    async fn judge(
+        self: &Arc<Self>,
+        of: &Recorded,
+        reference: &str,
+        credentials: impl Future<Output = Vec<Found>>,
+    ) -> io::Result<Verdict> {
+        let (image, named) = (of.image.clone(), reference.to_owned());
+        let look = move |own: &Self| Ok((own.files.record_of(&named)?, own.files.is_intended(&image)));
+        let looked: io::Result<(Option<Value>, bool)> =
+            self.on_disk(&of.image, look).await.map_err(io::Error::other)?;
+        let (record, is_intended) = looked?;
+        if !self.is_asked(&of.repository, record.is_some() || is_intended) {
+            return Ok(Verdict::Allowed);
         }
-        let Some(record) = record else { return Verdict::MustAuthenticate };
-        let known = &record["credentialMapping"][of.repository];
+        let Some(record) = record else { return Ok(Verdict::MustAuthenticate) };
+        let known = &record["credentialMapping"][&of.repository];
         if known["nodePodsAccessible"] == true {
-            return Verdict::Recorded;
+            return Ok(Verdict::Recorded);
         }
         if known.as_object().is_none_or(Map::is_empty) {
-            return Verdict::MustAuthenticate;
+            return Ok(Verdict::MustAuthenticate);
         }
         let found = credentials.await;
-        let Some(fitting) = found.iter().find(|found| fits(known, found)) else { return Verdict::MustAuthenticate };
-        if let Err(error) = self.note(reference, of.repository, Some(fitting), MAX_MATCHED) {
+        let Some(fitting) = found.into_iter().find(|found| fits(known, found)) else {
+            return Ok(Verdict::MustAuthenticate);
+        };
+        let (named, repository) = (reference.to_owned(), of.repository.clone());
+        let note = move |own: &Self| own.files.note(&named, &repository, Some(&fitting), MAX_MATCHED);
+        if let Err(error) = self.on_disk(&of.image, note).await.map_err(io::Error::other).and_then(|noted| noted) {
             tracing::warn!(image = of.image, %error, "The record of a pulled image cannot be extended");
         }
-        Verdict::Recorded
+        Ok(Verdict::Recorded)
+    }
+
+    /// Whether somebody has to say that pods may use images of a repository.
+    fn is_asked(&self, repository: &str, is_ours: bool) -> bool {
+        match &self.verification {
+            PullVerification::Never => false,
+            PullVerification::NotPreloaded => is_ours,
+            PullVerification::NotListed(listed) => !listed.iter().any(|own| is_listed(own, repository)),
+            PullVerification::Always => true,
+        }
     }
 
     /// Forgets images that are not among these any more, but for those that were noted since.
-    pub fn prune(&self, references: &dyn Fn(&str) -> bool, since: Time) {
-        let changing = self.changes.lock();
-        for (path, record) in all(&self.pulled, RECORD) {
-            let written = record["lastUpdatedTime"].as_str().and_then(|text| Time::parse(text).ok());
-            let is_old = written.is_none_or(|written| written < since);
-            if is_old && record["imageRef"].as_str().is_none_or(|reference| !references(reference)) {
-                remove(&path);
-            }
+    pub async fn prune(self: &Arc<Self>, references: BTreeSet<String>, since: Time) {
+        let prune = move |own: &Self| own.files.prune(&|reference| references.contains(reference), since);
+        if let Err(error) = self.on_disk(ALL_IMAGES, prune).await {
+            tracing::warn!(%error, "The records of images that are gone stay");
         }
-        drop(changing);
-        self.count();
     }
 
     /// Looks at what earlier kubelets left: files of older versions, and pulls whose end they did not see. Of those that
     /// brought an image nobody knows for whom; the others may still do so, whoever did not see their end.
-    async fn recover(&self, images: &dyn Images) {
-        self.migrate();
-        for (path, intent) in all(&self.pulling, INTENT) {
-            let Some(image) = intent["image"].as_str() else { continue };
-            if self.begun.lock().contains_key(image) {
-                continue;
-            }
-            let spec = ImageSpec { image: image.to_owned(), ..ImageSpec::default() };
+    async fn recover(self: &Arc<Self>, images: &dyn Images) {
+        let list = |own: &Self| {
+            own.files.migrate();
+            own.files.intended()
+        };
+        for image in self.on_disk(ALL_IMAGES, list).await.unwrap_or_default() {
+            let spec = ImageSpec { image: image.clone(), ..ImageSpec::default() };
             let Ok(status) = images.image_status(spec, false).await else { continue };
             let Some(found) = status.image else { continue };
-            match self.note_unknown(&found.id) {
-                Ok(()) => remove(&path),
-                Err(error) => tracing::error!(image, %error, "The record of a pulled image cannot be written"),
-            }
-        }
-        self.count();
-    }
-
-    fn migrate(&self) {
-        for (directory, kind) in [(&self.pulling, INTENT), (&self.pulled, RECORD)] {
-            for (path, mut object) in
-                all(directory, kind).into_iter().filter(|(_, object)| object["apiVersion"] != VERSION)
-            {
-                object["apiVersion"] = VERSION.into();
-                if let Err(error) = write(&path, &object) {
-                    tracing::warn!(path = %path.display(), %error, "A record of an image cannot be migrated");
-                }
-            }
+            let turn = image.clone();
+            // Where the process ends, the next one looks again.
+            let _ = self.on_disk(&turn, move |own| own.take_over(&image, &found.id)).await;
         }
     }
 
-    fn intent(&self, image: &str) -> PathBuf {
-        self.pulling.join(file_name(image))
-    }
-
-    fn record(&self, reference: &str) -> PathBuf {
-        self.pulled.join(file_name(reference))
-    }
-
-    /// Notes that an image was pulled and that nobody knows with whose credentials, unless more is known.
-    fn note_unknown(&self, reference: &str) -> io::Result<()> {
-        let _changing = self.changes.lock();
-        if self.record(reference).exists() { Ok(()) } else { self.write_record(reference, Map::new()) }
-    }
-
-    /// Notes that credentials fit an image of a repository, if fewer than so many are known already.
-    fn note(&self, reference: &str, repository: &str, credentials: Option<&Found>, most: usize) -> io::Result<()> {
-        let _changing = self.changes.lock();
-        // What cannot be read is written anew.
-        let before = read(&self.record(reference), RECORD).ok().flatten();
-        let before = before.as_ref().and_then(|record| record["credentialMapping"].as_object());
-        let mut mapping = before.cloned().unwrap_or_default();
-        extend(mapping.entry(repository).or_insert_with(|| json!({})), credentials, most);
-        if before == Some(&mapping) { Ok(()) } else { self.write_record(reference, mapping) }
-    }
-
-    fn write_record(&self, reference: &str, mapping: Map<String, Value>) -> io::Result<()> {
-        let now = Time::from(self.clock.wall()).to_string();
-        let mut record = json!({"kind": RECORD, "apiVersion": VERSION, "lastUpdatedTime": now, "imageRef": reference});
-        if !mapping.is_empty() {
-            record["credentialMapping"] = Value::Object(mapping);
+    /// An image of which nobody saw the end of the pull is there.
+    fn take_over(&self, image: &str, reference: &str) {
+        if self.begun.lock().contains_key(image) {
+            return;
         }
-        write(&self.record(reference), &record)
-    }
-
-    /// Tells how many files there are.
-    fn count(&self) {
-        for (family, directory) in
-            [(&self.metrics.pull_intents, &self.pulling), (&self.metrics.pull_records, &self.pulled)]
-        {
-            let count = u32::try_from(files(directory).count()).unwrap_or(u32::MAX);
-            family.with(&[]).set(f64::from(count));
+        match self.files.note_unknown(reference) {
+            Ok(()) => self.files.forget_intent(image),
+            Err(error) => tracing::error!(image, %error, "The record of a pulled image cannot be written"),
         }
     }
 }
 
-fn file_name(of: &str) -> String {
-    format!("{FILE_PREFIX}{}", kubelet_node::csi::hash(&[of]))
+/// What calls about all images take turns by; no image is called so.
+const ALL_IMAGES: &str = "";
+
+/// A pull that is noted. Whoever breaks it off does not see its end.
+pub struct Noted {
+    records: Option<Arc<PullRecords>>,
+    of: Recorded,
 }
 
-/// Adds credentials to those that an image was pulled with. None, or those of the node, are everybody's.
-fn extend(known: &mut Value, credentials: Option<&Found>, most: usize) {
-    if known["nodePodsAccessible"] == true {
-        return;
-    }
-    if !known.is_object() {
-        // Somebody else wrote it.
-        *known = json!({});
-    }
-    match credentials.map(|found| (&found.source, found)) {
-        None | Some((CredentialSource::Node, _)) => *known = json!({"nodePodsAccessible": true}),
-        Some((CredentialSource::Secret(owner), found)) => {
-            let mut entry = coordinates(owner);
-            entry["credentialHash"] = found.hash().into();
-            remember(&mut known["kubernetesSecrets"], entry, most);
-        }
-        Some((CredentialSource::Account(owner), _)) => {
-            remember(&mut known["kubernetesServiceAccounts"], coordinates(owner), most);
+impl Noted {
+    /// The pull is over.
+    pub async fn end(mut self, end: End) {
+        let Some(records) = self.records.clone() else { return };
+        let turn = self.of.image.clone();
+        let call = move |own: &PullRecords| {
+            self.records = None;
+            own.end(&self.of, &end);
+        };
+        if let Err(error) = records.on_disk(&turn, call).await {
+            tracing::warn!(image = turn, %error, "The end of a pull is not noted");
         }
     }
 }
 
-fn coordinates(owner: &CredentialOwner) -> Value {
-    json!({"uid": owner.uid, "namespace": owner.namespace, "name": owner.name})
-}
-
-/// Where an object stands in a list.
-fn order(own: &Value) -> [&str; 3] {
-    ["namespace", "name", "uid"].map(|part| own[part].as_str().unwrap_or_default())
-}
-
-/// Adds an entry to a list, in order; one of the same object is replaced.
-fn remember(list: &mut Value, entry: Value, most: usize) {
-    let mut entries = match list.take() {
-        Value::Array(entries) => entries,
-        _ => Vec::new(),
-    };
-    let before = entries.len();
-    entries.retain(|own| order(own) != order(&entry));
-    if entries.len() < before || before < most {
-        let at = entries.partition_point(|own| order(own) < order(&entry));
-        entries.insert(at, entry);
-    }
-    *list = Value::Array(entries);
-}
-
-/// Whether credentials are among those that an image was pulled with. A secret whose content was changed since still is.
-fn fits(known: &Value, found: &Found) -> bool {
-    let is = |own: &Value, owner: &CredentialOwner| order(own) == [&*owner.namespace, &*owner.name, &*owner.uid];
-    let entries = |list: &str| known[list].as_array().into_iter().flatten();
-    match &found.source {
-        CredentialSource::Node => false,
-        CredentialSource::Secret(owner) => {
-            let hash = found.hash();
-            entries("kubernetesSecrets").any(|own| own["credentialHash"] == *hash || is(own, owner))
+impl Drop for Noted {
+    fn drop(&mut self) {
+        if let Some(records) = self.records.take() {
+            // The file stays as it is.
+            records.left(&self.of.image, &End::Unseen);
         }
-        CredentialSource::Account(owner) => entries("kubernetesServiceAccounts").any(|own| is(own, owner)),
     }
 }
 
@@ -387,47 +315,6 @@ fn is_listed(own: &str, repository: &str) -> bool {
     match own.strip_suffix("/*") {
         Some(prefix) => repository.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/')),
         None => own == repository,
-    }
-}
-
-fn write(path: &Path, content: &Value) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    if let Some(parent) = path.parent() {
-        std::fs::DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(parent)?;
-    }
-    sys::fs::write_atomic(path, content.to_string().as_bytes(), FILE_MODE)
-}
-
-/// A file of this kind; nothing where there is none.
-fn read(path: &Path, kind: &str) -> io::Result<Option<Value>> {
-    use std::io::Read as _;
-    let mut text = String::new();
-    match std::fs::File::open(path) {
-        Ok(file) => file.take(MAX_BYTES).read_to_string(&mut text)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let value: Value = serde_json::from_str(&text)?;
-    let known = value["kind"] == kind && READABLE.iter().any(|version| value["apiVersion"] == *version);
-    if known { Ok(Some(value)) } else { Err(io::Error::new(io::ErrorKind::InvalidData, format!("it is no {kind}"))) }
-}
-
-/// The files of a directory, without those that are being written.
-fn files(directory: &Path) -> impl Iterator<Item = PathBuf> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().take(MAX_FILES);
-    entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(FILE_PREFIX)).map(|entry| entry.path())
-}
-
-fn all(directory: &Path, kind: &str) -> Vec<(PathBuf, Value)> {
-    files(directory).filter_map(|path| read(&path, kind).ok().flatten().map(|value| (path, value))).collect()
-}
-
-fn remove(path: &Path) {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            tracing::warn!(path = %path.display(), %error, "A record of an image cannot be removed");
-        }
-        _ => {}
     }
 }
 

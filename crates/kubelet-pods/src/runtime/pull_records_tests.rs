@@ -4,7 +4,12 @@ use base::{TaskGroup, TokioClock};
 use node_api::cri::fake::FakeRuntime;
 use node_api::cri::v1::AuthConfig;
 
+use serde_json::json;
+
+use super::super::pull_record_files::{RECORD, VERSION, extend, write};
+use super::super::registry_auth::CredentialSource;
 use super::*;
+use crate::interfaces::CredentialOwner;
 
 const IMAGE: &str = "reg.example.com/app:1";
 const REPOSITORY: &str = "reg.example.com/app";
@@ -27,13 +32,18 @@ impl Bench {
         Self { dir: tempfile::tempdir().unwrap(), runtime, clock, metrics: KubeletMetrics::unseen(), id }
     }
 
-    fn records(&self, verification: PullVerification) -> PullRecords {
+    fn records(&self, verification: PullVerification) -> Arc<PullRecords> {
         PullRecords::new(self.dir.path(), verification, Arc::clone(&self.clock), &self.metrics)
     }
 
-    async fn must_pull(&self, records: &PullRecords, repository: &str, own: &[Found]) -> bool {
-        let of = Recorded { image: IMAGE, repository };
-        records.must_pull(&self.runtime, of, &self.id, async { own.to_vec() }).await
+    async fn must_pull(&self, records: &Arc<PullRecords>, repository: &str, own: &[Found]) -> bool {
+        records.must_pull(&self.runtime, &of(IMAGE, repository), &self.id, async { own.to_vec() }).await
+    }
+
+    /// A pull that brings the image.
+    async fn pull(&self, records: &Arc<PullRecords>, credentials: Option<&Found>) {
+        let end = End::Brought { reference: self.id.clone(), credentials: credentials.cloned().map(Box::new) };
+        records.begin(ours()).await.unwrap().end(end).await;
     }
 
     fn files(&self, directory: &str) -> usize {
@@ -41,7 +51,13 @@ impl Bench {
     }
 }
 
-const OURS: Recorded<'static> = Recorded { image: IMAGE, repository: REPOSITORY };
+fn of(image: &str, repository: &str) -> Recorded {
+    Recorded { image: image.to_owned(), repository: repository.to_owned() }
+}
+
+fn ours() -> Recorded {
+    of(IMAGE, REPOSITORY)
+}
 
 fn secret(uid: &str, password: &str) -> Found {
     let auth = AuthConfig { username: "u".into(), password: password.into(), ..AuthConfig::default() };
@@ -59,10 +75,10 @@ async fn only_who_could_have_pulled_an_image_may_use_it() {
     let bench = Bench::new().await;
     let records = bench.records(PullVerification::NotPreloaded);
     assert!(!bench.must_pull(&records, REPOSITORY, &[]).await, "it was there before");
-    records.begin(IMAGE).unwrap();
+    let noted = records.begin(ours()).await.unwrap();
     assert!(bench.must_pull(&records, REPOSITORY, &[]).await, "somebody is pulling it");
     let first = secret("1", "a");
-    records.end(OURS, End::Brought { reference: &bench.id, credentials: Some(&first) });
+    noted.end(End::Brought { reference: bench.id.clone(), credentials: Some(Box::new(first.clone())) }).await;
     assert_eq!((bench.files("pulling"), bench.files("pulled")), (0, 1));
     // The next kubelet knows as much.
     let records = bench.records(PullVerification::NotPreloaded);
@@ -77,8 +93,7 @@ async fn only_who_could_have_pulled_an_image_may_use_it() {
         assert_eq!(bench.must_pull(&records, REPOSITORY, &own).await, expected, "{own:?}");
     }
     assert!(bench.must_pull(&records, "other.example.com/app", &[first]).await, "it came from elsewhere");
-    records.begin(IMAGE).unwrap();
-    records.end(OURS, End::Brought { reference: &bench.id, credentials: None });
+    bench.pull(&records, None).await;
     assert!(!bench.must_pull(&records, REPOSITORY, &[]).await, "everybody may");
 }
 
@@ -95,8 +110,7 @@ async fn the_policy_says_of_which_images_it_is_asked() {
     ] {
         let records = bench.records(policy.clone());
         assert_eq!(bench.must_pull(&records, REPOSITORY, &[]).await, preloaded, "{policy:?}");
-        records.begin(IMAGE).unwrap();
-        records.end(OURS, End::Brought { reference: &bench.id, credentials: Some(&secret("1", "a")) });
+        bench.pull(&records, Some(&secret("1", "a"))).await;
         assert_eq!(bench.must_pull(&records, REPOSITORY, &[]).await, ours, "{policy:?}");
         std::fs::remove_dir_all(bench.dir.path().join("image_manager")).unwrap();
     }
@@ -106,22 +120,22 @@ async fn the_policy_says_of_which_images_it_is_asked() {
 async fn a_pull_whose_end_nobody_saw_was_for_nobody_and_what_is_gone_is_forgotten() {
     let bench = Bench::new().await;
     for image in [IMAGE, "reg.example.com/missing:1"] {
-        bench.records(PullVerification::NotPreloaded).begin(image).unwrap();
+        // Nobody of the next kubelet sees its end.
+        std::mem::forget(bench.records(PullVerification::NotPreloaded).begin(of(image, REPOSITORY)).await.unwrap());
     }
     let records = bench.records(PullVerification::NotPreloaded);
     assert!(bench.must_pull(&records, REPOSITORY, &[secret("1", "a")]).await);
     assert_eq!((bench.files("pulling"), bench.files("pulled")), (1, 1), "the other image may come yet");
     let later = Time::from(bench.clock.wall() + std::time::Duration::from_secs(60));
-    records.prune(&|id| id == bench.id, later);
-    records.prune(&|_| false, Time::from_unix_seconds(0));
+    records.prune([bench.id.clone()].into(), later).await;
+    records.prune(BTreeSet::new(), Time::from_unix_seconds(0)).await;
     assert_eq!(bench.files("pulled"), 1, "it is there, or newer than who looks");
-    records.prune(&|_| false, later);
+    records.prune(BTreeSet::new(), later).await;
     assert_eq!(bench.files("pulled"), 0);
-    records.begin(IMAGE).unwrap();
-    records.begin(IMAGE).unwrap();
-    records.end(OURS, End::Failed);
+    let (first, second) = (records.begin(ours()).await.unwrap(), records.begin(ours()).await.unwrap());
+    first.end(End::Failed).await;
     assert_eq!(bench.files("pulling"), 2, "another pull goes on");
-    records.end(OURS, End::Failed);
+    second.end(End::Failed).await;
     assert_eq!((bench.files("pulling"), bench.files("pulled")), (1, 0));
 }
 
@@ -130,13 +144,11 @@ async fn a_pull_that_was_broken_off_may_have_brought_the_image() {
     let bench = Bench::new().await;
     let records = bench.records(PullVerification::NotPreloaded);
     assert!(!bench.must_pull(&records, REPOSITORY, &[]).await, "it was there before");
-    for end in [End::Unseen, End::Failed] {
-        records.begin(IMAGE).unwrap();
-        records.end(OURS, end);
-        assert!(bench.must_pull(&records, REPOSITORY, &[]).await, "{end:?}");
-    }
-    records.begin(IMAGE).unwrap();
-    records.end(OURS, End::Brought { reference: &bench.id, credentials: None });
+    drop(records.begin(ours()).await.unwrap());
+    assert!(bench.must_pull(&records, REPOSITORY, &[]).await, "nobody saw the end");
+    records.begin(ours()).await.unwrap().end(End::Failed).await;
+    assert!(bench.must_pull(&records, REPOSITORY, &[]).await, "nor did the next");
+    bench.pull(&records, None).await;
     assert!(!bench.must_pull(&records, REPOSITORY, &[]).await);
     assert_eq!(bench.files("pulling"), 0, "now it is known");
 }
@@ -145,17 +157,16 @@ async fn a_pull_that_was_broken_off_may_have_brought_the_image() {
 async fn files_have_upstreams_form_and_those_of_older_versions_are_rewritten() {
     let bench = Bench::new().await;
     let records = bench.records(PullVerification::NotPreloaded);
-    records.begin(IMAGE).unwrap();
+    let _noted = records.begin(ours()).await.unwrap();
     let read = |path: &Path| -> Value { serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap() };
-    let intent = records.intent(IMAGE);
+    let intent = records.files.intent(IMAGE);
     assert_eq!(read(&intent), json!({"kind": "ImagePullIntent", "apiVersion": VERSION, "image": IMAGE}));
     let name = intent.file_name().unwrap().to_string_lossy().into_owned();
     assert_eq!(name, format!("sha256-{}", kubelet_node::csi::hash(&[IMAGE])));
     for own in [secret("2", "b"), secret("1", "a"), account("7")] {
-        records.begin(IMAGE).unwrap();
-        records.end(OURS, End::Brought { reference: &bench.id, credentials: Some(&own) });
+        bench.pull(&records, Some(&own)).await;
     }
-    let path = records.record(&bench.id);
+    let path = records.files.record(&bench.id);
     let mut record = read(&path);
     let hash = secret("1", "a").hash();
     assert_eq!(hash, kubelet_node::csi::hash(&[r#"{"username":"u","password":"a"}"#]));
@@ -186,15 +197,14 @@ async fn what_cannot_be_read_allows_nothing() {
         (hollow(json!({"kubernetesSecrets": [7, null]})).to_string(), "mustAuthenticate"),
     ] {
         let records = bench.records(PullVerification::NotPreloaded);
-        write(&records.record(&bench.id), &json!({})).unwrap();
-        std::fs::write(records.record(&bench.id), &content).unwrap();
+        write(&records.files.record(&bench.id), &json!({})).unwrap();
+        std::fs::write(records.files.record(&bench.id), &content).unwrap();
         let counted = || bench.metrics.pull_checks.with(&[result]).get();
         let before = counted();
         assert!(bench.must_pull(&records, REPOSITORY, &own).await, "{content}");
         assert_eq!(counted(), before + 1.0, "{content}");
         // A pull mends it.
-        records.begin(IMAGE).unwrap();
-        records.end(OURS, End::Brought { reference: &bench.id, credentials: Some(&own[0]) });
+        bench.pull(&records, Some(&own[0])).await;
         assert!(!bench.must_pull(&records, REPOSITORY, &own).await, "{content}");
     }
     let on_disk = |family: &component_base::metrics::Gauges| family.with(&[]).get();
@@ -218,4 +228,25 @@ fn of_secrets_so_many_are_remembered() {
     extend(&mut known, None, 2);
     extend(&mut known, Some(&secret("1", "1")), 2);
     assert_eq!(known, json!({"nodePodsAccessible": true}));
+}
+
+#[tokio::test]
+async fn who_stops_waiting_leaves_what_is_written_to_the_next() {
+    let bench = Bench::new().await;
+    let records = bench.records(PullVerification::NotPreloaded);
+    // The file is written by a thread that nobody waits for.
+    let begun = tokio::time::timeout(std::time::Duration::ZERO, records.begin(ours())).await;
+    drop(begun);
+    bench.pull(&records, None).await;
+    assert_eq!((bench.files("pulling"), bench.files("pulled")), (0, 1));
+    assert!(records.begun.lock().is_empty());
+    let noted = records.begin(ours()).await.unwrap();
+    drop(noted.end(End::Brought { reference: bench.id.clone(), credentials: None }));
+    assert!(records.begun.lock().is_empty(), "a pull whose end is not noted is over as well");
+    assert_eq!(bench.files("pulling"), 1);
+    // What cannot be written takes nothing away.
+    let pulling = bench.dir.path().join("image_manager/pulling");
+    std::fs::rename(&pulling, pulling.with_extension("aside")).unwrap();
+    std::fs::write(&pulling, "").unwrap();
+    assert!(records.begin(ours()).await.is_err() && records.begun.lock().is_empty());
 }
