@@ -60,15 +60,16 @@ impl Labels {
         self.file.is_none()
     }
 
-    /// The labels that a pod's containers want a volume to have.
+    /// The labels that a pod's containers want a volume to have; none where it is not known of one of them what it wants.
     fn wanted(&self, pod: &Pod, volume: &str) -> BTreeSet<String> {
         let of_pod = pod.spec.security_context.as_ref().and_then(|context| context.se_linux_options.as_ref());
         let label = |container: &Container| {
             let own = container.security_context.as_ref().and_then(|context| context.se_linux_options.as_ref());
-            let mounts = container.volume_mounts.iter().any(|mount| mount.name == volume);
-            self.of(own.or(of_pod).filter(|_| mounts)?)
+            self.of(own.or(of_pod)?)
         };
-        pod.spec.init_containers.iter().chain(&pod.spec.containers).filter_map(label).collect()
+        let containers = pod.spec.init_containers.iter().chain(&pod.spec.containers);
+        let users = containers.filter(|container| container.volume_mounts.iter().any(|mount| mount.name == volume));
+        users.map(label).collect::<Option<BTreeSet<String>>>().unwrap_or_default()
     }
 }
 
@@ -232,16 +233,17 @@ mod tests {
     fn the_label_is_that_of_files_of_the_pods_containers() {
         let level = |level: &str| Some(options("", level));
         type Case<'a> = (&'a str, Option<SELinuxOptions>, Vec<Option<SELinuxOptions>>, Result<&'a str, &'a str>);
-        let cases: [Case<'_>; 6] = [
+        let cases: [Case<'_>; 7] = [
             ("of the pod", level("s0:c1,c2"), vec![None], Ok("system_u:object_r:container_file_t:s0:c1,c2")),
             ("of the container", level("s0:c1"), vec![level("s0:c3")], Ok("system_u:object_r:container_file_t:s0:c3")),
             ("another user", Some(options("u", "s0:c1")), vec![None], Ok("u:object_r:container_file_t:s0:c1")),
             ("no level", Some(options("u", "")), vec![None], Ok("")),
             ("no options", None, vec![None], Ok("")),
+            ("not of all containers", None, vec![level("s0:c1"), None], Ok("")),
             (
                 "two labels",
                 None,
-                vec![level("s0:c1"), None, level("s0:c2")],
+                vec![level("s0:c1"), level("s0:c2")],
                 Err("multiple SELinux labels found: system_u:object_r:container_file_t:s0:c1, \
                      system_u:object_r:container_file_t:s0:c2"),
             ),
