@@ -21,6 +21,7 @@ use super::facts::CustomInfo;
 use super::install::Installed;
 use super::known::{Definitions, Known, NameKind};
 use super::served::ServedKinds;
+use super::standing::Judgements;
 use super::{cleanup, conditions, install, names, standing};
 use crate::cx::ApiCx;
 use crate::hooks::{HookError, PostStartHook};
@@ -73,6 +74,7 @@ impl PostStartHook for DefinitionController {
             installed: BTreeMap::new(),
             dirty: BTreeSet::new(),
             cleanups: BTreeMap::new(),
+            judgements: Judgements::default(),
             emptied: mpsc::channel(EMPTIED_MAX),
             ready: Mutex::new(Some(ready)),
         };
@@ -98,6 +100,7 @@ struct Follower {
     dirty: BTreeSet<String>,
     /// The definitions whose objects are being deleted, by uid, and whether all are gone.
     cleanups: BTreeMap<String, bool>,
+    judgements: Judgements,
     emptied: (mpsc::Sender<Emptied>, mpsc::Receiver<Emptied>),
     ready: Mutex<Option<tokio::sync::oneshot::Sender<()>>>,
 }
@@ -214,6 +217,7 @@ impl Follower {
         let spec = &definition.spec;
         self.cx.custom_kinds().set_terminating(&spec.group, &spec.names.plural, false);
         self.cleanups.remove(&definition.metadata.uid);
+        self.judgements.forget(name);
         self.dirty.insert(name.to_owned());
         self.dirty.extend(self.definitions.waiting(&spec.group));
     }
@@ -248,7 +252,8 @@ impl Follower {
             return self.finalize(definition.clone()).await;
         }
         let is_taken = |kind: NameKind, name: &str| self.definitions.is_taken(definition, kind, name);
-        let next = with_status(definition, is_taken, self.cx.clock().wall().into());
+        let problems = self.judgements.problems_of(definition);
+        let next = with_status(definition, is_taken, problems, self.cx.clock().wall().into());
         if next.status != definition.status {
             // What the cache has of it then comes back as an event, and is put into service: kept by both, it is there once.
             return self.write_status(next).await.map(drop);
@@ -362,11 +367,12 @@ fn may_be_served(definition: &CustomResourceDefinition) -> bool {
     conditions::is_true(definition, "Established") || (names_accepted && has_readable_bundle(&definition.spec))
 }
 
-/// The definition with the status that follows from its names and from what others have been granted. It does not become
-/// established by that: it has to be in service first.
+/// The definition with the status that follows from its names, from what others have been granted and from what is not
+/// structural. It does not become established by that: it has to be in service first.
 fn with_status(
     definition: &CustomResourceDefinition,
     is_taken: impl Fn(NameKind, &str) -> bool,
+    problems: Option<&str>,
     now: Time,
 ) -> CustomResourceDefinition {
     let mut next = definition.clone();
@@ -393,7 +399,7 @@ fn with_status(
             }
         }
     }
-    standing::judge(&mut next, now);
+    standing::judge(&mut next, problems, now);
     next
 }
 
@@ -408,16 +414,16 @@ mod tests {
         definition.spec.names.kind = "Apple".into();
         let apples = |_: NameKind, name: &str| name == "apples";
         let nothing = |_: NameKind, _: &str| false;
-        let refused = with_status(&definition, apples, Time::default());
+        let refused = with_status(&definition, apples, None, Time::default());
         assert!(!conditions::is_true(&refused, "NamesAccepted") && !conditions::is_true(&refused, "Established"));
         assert!(!may_be_served(&refused));
-        let mut accepted = with_status(&refused, nothing, Time::default());
+        let mut accepted = with_status(&refused, nothing, None, Time::default());
         assert!(conditions::is_true(&accepted, "NamesAccepted") && !conditions::is_true(&accepted, "Established"));
         assert!(may_be_served(&accepted), "before anybody is told that it is");
         let of_first = accepted.status.conditions.iter().map(|own| own.reason.as_str());
         assert_eq!(of_first.collect::<Vec<_>>(), ["NoConflicts", "Installing"]);
         conditions::set(&mut accepted, ("Established", true), ("InitialNamesAccepted", ""), Time::default());
-        let later = with_status(&accepted, apples, Time::default());
+        let later = with_status(&accepted, apples, None, Time::default());
         assert!(may_be_served(&later));
         assert!(!conditions::is_true(&later, "NamesAccepted") && conditions::is_true(&later, "Established"));
     }

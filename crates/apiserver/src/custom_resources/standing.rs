@@ -2,6 +2,7 @@
 //! schemas are structural. Neither keeps it out of service.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use api_machinery::field_path::Path;
 use api_machinery::time::Time;
@@ -15,8 +16,41 @@ use super::conditions;
 const CONFORMANT: &str = "KubernetesAPIApprovalPolicyConformant";
 const NON_STRUCTURAL: &str = "NonStructuralSchema";
 
-/// Sets the conditions.
-pub(super) fn judge(definition: &mut CustomResourceDefinition, now: Time) {
+/// What is not structural about the definitions that were looked at, by name. To look takes long, and schemas change with
+/// the generation only.
+#[derive(Default)]
+pub(super) struct Judgements(HashMap<String, Judgement>);
+
+struct Judgement {
+    uid: String,
+    generation: i64,
+    problems: Option<Cow<'static, str>>,
+}
+
+impl Judgements {
+    /// What is not structural about a definition, if anything.
+    pub(super) fn problems_of(&mut self, definition: &CustomResourceDefinition) -> Option<&str> {
+        let meta = &definition.metadata;
+        let judge = || Judgement {
+            uid: meta.uid.clone(),
+            generation: meta.generation,
+            problems: structural_problems(definition),
+        };
+        let own = self.0.entry(meta.name.clone()).or_insert_with(judge);
+        if own.uid != meta.uid || own.generation != meta.generation {
+            *own = judge();
+        }
+        own.problems.as_deref()
+    }
+
+    /// A definition is gone.
+    pub(super) fn forget(&mut self, name: &str) {
+        self.0.remove(name);
+    }
+}
+
+/// Sets the conditions; `problems` is what is not structural.
+pub(super) fn judge(definition: &mut CustomResourceDefinition, problems: Option<&str>, now: Time) {
     let approval = Approval::of(definition);
     let message = approval.message();
     let reason = match approval {
@@ -30,9 +64,9 @@ pub(super) fn judge(definition: &mut CustomResourceDefinition, now: Time) {
         Some((is_true, reason)) => conditions::set(definition, (CONFORMANT, is_true), (reason, &message), now),
         None => conditions::remove(definition, CONFORMANT),
     }
-    match structural_problems(definition) {
+    match problems {
         Some(problems) => {
-            conditions::set(definition, (NON_STRUCTURAL, true), ("Violations", &problems), now);
+            conditions::set(definition, (NON_STRUCTURAL, true), ("Violations", problems), now);
         }
         None => conditions::remove(definition, NON_STRUCTURAL),
     }
@@ -72,10 +106,28 @@ mod tests {
             let mut definition = CustomResourceDefinition::default();
             definition.spec.group = group.into();
             definition.metadata.annotations.insert(APPROVED.into(), annotation.into());
-            judge(&mut definition, Time::default());
+            judge(&mut definition, None, Time::default());
             let found = definition.status.conditions.iter().find(|own| own.type_ == CONFORMANT);
             let found = found.map(|own| (own.status.as_str(), own.reason.as_str()));
             assert_eq!(found, expected, "{group} {annotation}");
         }
+    }
+
+    #[test]
+    fn schemas_are_looked_at_again_when_they_may_have_changed() {
+        let mut definition = CustomResourceDefinition::default();
+        definition.metadata.name = "a".into();
+        let mut all = Judgements::default();
+        assert_eq!(all.problems_of(&definition), None);
+        definition.spec.preserve_unknown_fields = true;
+        assert_eq!(all.problems_of(&definition), None, "of the same generation");
+        definition.metadata.generation = 1;
+        assert!(all.problems_of(&definition).is_some());
+        definition.spec.preserve_unknown_fields = false;
+        definition.metadata.uid = "another".into();
+        assert_eq!(all.problems_of(&definition), None);
+        definition.spec.preserve_unknown_fields = true;
+        all.forget("a");
+        assert!(all.problems_of(&definition).is_some());
     }
 }
