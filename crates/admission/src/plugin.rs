@@ -45,6 +45,8 @@ pub struct Settings {
     pub mutating_policies: bool,
     /// Whether groups of pods have a priority (gate `WorkloadAwarePreemption`).
     pub group_priorities: bool,
+    /// Whether devices can be had as extended resources, which quotas count then (gate `DRAExtendedResource`).
+    pub extended_resources: bool,
     /// What `--admission-control-config-file` says of plugins.
     pub configured: Configurations,
 }
@@ -110,6 +112,7 @@ impl Default for Settings {
             node_declared_features: true,
             mutating_policies: true,
             group_priorities: true,
+            extended_resources: true,
             configured: Configurations::default(),
         }
     }

@@ -3,6 +3,7 @@
 //!
 //! See <https://kubernetes.io/docs/concepts/policy/resource-quotas/>.
 
+mod devices;
 mod scopes;
 #[cfg(test)]
 mod tests;
@@ -12,6 +13,7 @@ use api_machinery::object::Object;
 use api_machinery::quantity::Quantity;
 use api_machinery::time::Time;
 use api_types::core_v1::{Pod, ResourceList, ResourceQuotaSpec, ScopedResourceSelectorRequirement};
+pub use devices::ExtendedDevices;
 use scopes::Term;
 
 /// Resources whose objects are never counted, in any group of this list.
@@ -32,6 +34,15 @@ const BARE_COUNTS: &[&str] = &["configmaps", "resourcequotas", "replicationcontr
 /// What each container of a pod must state where a quota limits it.
 const STATED: &[&str] = &["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
 
+/// What decides over usage besides the object itself.
+#[derive(Clone, Copy)]
+pub struct Circumstances<'a> {
+    /// The time: pods that should be gone use nothing any more.
+    pub now: Time,
+    /// Where devices can be had as extended resources (gate `DRAExtendedResource`), what is known of these.
+    pub devices: Option<&'a dyn ExtendedDevices>,
+}
+
 /// How the objects of a resource are counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Evaluator {
@@ -41,6 +52,8 @@ pub enum Evaluator {
     Services,
     /// Volume claims: their number and storage, also by class.
     Claims,
+    /// Claims for devices: their number and how many devices they ask for, by class.
+    DeviceClaims,
     /// Any other resource: the number of objects, under these names.
     Count(Vec<String>),
 }
@@ -61,6 +74,7 @@ impl Evaluator {
             ("", "pods") => Self::Pods,
             ("", "services") => Self::Services,
             ("", "persistentvolumeclaims") => Self::Claims,
+            ("resource.k8s.io", "resourceclaims") => Self::DeviceClaims,
             _ => {
                 let mut names = vec![count_name(group, resource)];
                 if group.is_empty() && BARE_COUNTS.contains(&resource) {
@@ -71,31 +85,33 @@ impl Evaluator {
         })
     }
 
-    /// Whether a quota's name concerns the resource.
+    /// Whether a quota's name concerns the resource. Some names concern several.
     #[must_use]
-    pub fn counts(&self, name: &str) -> bool {
+    pub fn counts(&self, name: &str, devices: Option<&dyn ExtendedDevices>) -> bool {
         match self {
             Self::Pods => usage::of_pods(name),
             Self::Services => {
                 matches!(name, "count/services" | "services" | "services.nodeports" | "services.loadbalancers")
             }
             Self::Claims => usage::of_claims(name),
+            Self::DeviceClaims => devices::concern(name, devices),
             Self::Count(names) => names.iter().any(|own| own == name),
         }
     }
 
     /// What an object uses.
     #[must_use]
-    pub fn usage(&self, object: &dyn Object, now: Time) -> ResourceList {
+    pub fn usage(&self, object: &dyn Object, at: Circumstances<'_>) -> ResourceList {
         match self {
-            Self::Pods => object.downcast_ref().map(|pod| usage::pod(pod, now)).unwrap_or_default(),
+            Self::Pods => object.downcast_ref().map(|pod| usage::pod(pod, at.now)).unwrap_or_default(),
             Self::Services => object.downcast_ref().map(usage::service).unwrap_or_default(),
             Self::Claims => object.downcast_ref().map(usage::claim).unwrap_or_default(),
+            Self::DeviceClaims => object.downcast_ref().map(|claim| devices::claim(claim, at)).unwrap_or_default(),
             Self::Count(names) => names.iter().map(|name| (name.clone(), whole(1))).collect(),
         }
     }
 
-    /// Whether the quota's scopes all choose the object. Only pods and claims have scopes.
+    /// Whether the quota's scopes all choose the object. Only pods and volume claims have scopes.
     #[must_use]
     pub fn chooses(&self, quota: &ResourceQuotaSpec, object: &dyn Object) -> bool {
         scopes::of(quota).iter().all(|term| self.meets(term, object))
@@ -105,7 +121,7 @@ impl Evaluator {
         match self {
             Self::Pods => object.downcast_ref().is_some_and(|pod| term.chooses_pod(pod)),
             Self::Claims => object.downcast_ref().is_some_and(|claim| term.chooses_claim(claim)),
-            Self::Services | Self::Count(_) => false,
+            Self::Services | Self::DeviceClaims | Self::Count(_) => false,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use api_types::core_v1::{Pod, PodResourceClaim};
 use api_types::resource_v1::ResourceClaim;
+use api_types::resource_v1::constants::{EXTENDED_RESOURCE_CLAIM, EXTENDED_RESOURCE_CLAIM_ANNOTATION};
 
 use crate::owners::is_controlled_by;
 
@@ -75,6 +76,19 @@ pub fn check_owner(claim: &ResourceClaim, pod: &Pod) -> Result<(), NotOwner> {
 #[must_use]
 pub fn is_reserved_for(claim: &ResourceClaim, pod_uid: &str) -> bool {
     claim.status.reserved_for.iter().any(|consumer| consumer.uid == pod_uid)
+}
+
+/// Whether the scheduler made a claim for the extended resources of a pod (KEP-5004), as it says itself.
+#[must_use]
+pub fn is_for_extended_resources(claim: &ResourceClaim) -> bool {
+    claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM_ANNOTATION).is_some_and(|own| own == EXTENDED_RESOURCE_CLAIM)
+}
+
+/// The containers of a pod that have an extended resource from the claim that the scheduler made, instead of from what the
+/// node lists.
+pub fn served_by_claim<'p>(pod: &'p Pod, resource: &str) -> impl Iterator<Item = &'p str> {
+    let mappings = pod.status.extended_resource_claim_status.iter().flat_map(|status| &status.request_mappings);
+    mappings.filter(move |own| own.resource_name == resource).map(|own| own.container_name.as_str())
 }
 
 #[cfg(test)]

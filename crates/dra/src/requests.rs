@@ -10,9 +10,6 @@ use api_types::resource_v1::{
 use crate::allocator::{AllocateError, Inventory};
 use crate::features::Features;
 
-/// The most devices that a claim may have.
-pub(crate) const MAX_DEVICES: usize = 32;
-
 /// A claim and what it asks for.
 pub(crate) struct Wanted<'a> {
     pub(crate) claim: &'a ResourceClaim,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use api_machinery::quantity::Quantity;
+use api_types::resource_v1::constants::ALLOCATION_RESULTS_MAX;
 
 use crate::allocated::{Allocated, DeviceUse};
 use crate::allocator::{AllocateError, CandidateNode};
@@ -12,7 +13,7 @@ use crate::counters::Counters;
 use crate::eligible::{is_tolerated, is_understood, is_wanted};
 use crate::features::Features;
 use crate::pools::{Offer, Pool};
-use crate::requests::{MAX_DEVICES, Part, Request, Wanted, full_name};
+use crate::requests::{Part, Request, Wanted, full_name};
 use crate::selector::Selectors;
 
 /// A device by the places of its pool and of itself in there.
@@ -128,9 +129,10 @@ impl<'s, 'a: 's> Search<'s, 'a> {
             }
             least = least.saturating_add(smallest);
         }
-        if least > MAX_DEVICES {
+        if least > ALLOCATION_RESULTS_MAX {
             let name = full_name(wanted.claim);
-            let text = format!("number of requested devices {least} exceeds the claim limit of {MAX_DEVICES}");
+            let text =
+                format!("number of requested devices {least} exceeds the claim limit of {ALLOCATION_RESULTS_MAX}");
             return Err(AllocateError::Failed(format!("claim {name}: {text}")));
         }
         Ok(())
@@ -227,7 +229,7 @@ impl<'s, 'a: 's> Search<'s, 'a> {
         let of_claim = self.chosen.iter().filter(|choice| choice.claim == at.claim).count();
         for (number, part) in request.parts.iter().enumerate() {
             let listed = || self.all.get(&(at.claim, at.request, number)).map_or(0, Vec::len);
-            if part.count.unwrap_or_else(listed).saturating_add(of_claim) > MAX_DEVICES {
+            if part.count.unwrap_or_else(listed).saturating_add(of_claim) > ALLOCATION_RESULTS_MAX {
                 continue;
             }
             if self.solve(At { part: Some(number), ..at })? {

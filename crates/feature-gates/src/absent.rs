@@ -5,9 +5,5 @@
 use crate::feature::Feature;
 
 /// By name.
-pub(crate) const ABSENT: &[Feature] = &[
-    Feature::named("DRAExtendedResource"),
-    Feature::named("WinDSR"),
-    Feature::named("WinOverlay"),
-    Feature::named("WindowsGracefulNodeShutdown"),
-];
+pub(crate) const ABSENT: &[Feature] =
+    &[Feature::named("WinDSR"), Feature::named("WinOverlay"), Feature::named("WindowsGracefulNodeShutdown")];

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use crate::config::gates;
 use crate::csi::{self, Counts, CsiHandler, CsiNodes, Drivers};
-use crate::devices::{self, DeviceHandler, Devices};
+use crate::devices::{self, DeviceHandler, Devices, DevicesDeps};
 use crate::dra::{DraDrivers, DraHandler, DriverDeps, DynamicResources, DynamicResourcesDeps, Healths, StateError};
 use crate::engine::PodEngine;
 use crate::metrics::KubeletMetrics;
@@ -84,7 +84,12 @@ impl Extensions {
         metrics: &Arc<KubeletMetrics>,
         lifecycle: &Lifecycle,
     ) -> Result<Self, StateError> {
-        let (clock, tasks) = (lifecycle.clock().clone(), lifecycle.tasks().clone());
+        let deps = DevicesDeps {
+            counts: metrics.clone(),
+            clock: lifecycle.clock().clone(),
+            tasks: lifecycle.tasks().clone(),
+            extended: lifecycle.gates().enabled(gates::EXTENDED_RESOURCE),
+        };
         let drivers = Drivers::new(Some(metrics.clone()));
         let csi_nodes = client.map(|client| Arc::new(CsiNodes::new(client, &node.name)));
         let counts = informers.zip(csi_nodes.as_ref());
@@ -94,7 +99,7 @@ impl Extensions {
             drivers,
             csi_nodes,
             not_ready: Arc::new(Mutex::new(client.map(|_| csi::UNINITIALIZED.to_owned()))),
-            devices: Devices::new(&node.root_dir.join("device-plugins"), metrics.clone(), clock, tasks),
+            devices: Devices::new(&node.root_dir.join("device-plugins"), deps),
             dynamic: client.map(|client| Dynamic::new(node, client, metrics, lifecycle)).transpose()?,
             root: node.root_dir.clone(),
         })

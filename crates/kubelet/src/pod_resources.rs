@@ -172,7 +172,7 @@ mod tests {
     use api_machinery::quantity::Quantity;
     use base::{Clock, SystemClock, TaskGroup};
     use kubelet_node::cpus::{CpuOptions, CpuPolicy, CpuSettings, Cpus, Processors};
-    use kubelet_node::devices::Devices;
+    use kubelet_node::devices::{Devices, DevicesDeps};
     use kubelet_node::memory::MemoryNodes;
     use kubelet_node::topology::{TopologyParts, TopologySettings};
     use node_api::pod_resources::v1::pod_resources_lister_client::PodResourcesListerClient;
@@ -246,7 +246,9 @@ mod tests {
         std::fs::write(dir.path().join("pod-resources/kubelet.sock"), "stale").unwrap();
         let (tasks, metrics) = (TaskGroup::new("test"), KubeletMetrics::unseen());
         let clock: SharedClock = Arc::new(Still(SystemClock.monotonic()));
-        let devices = Devices::new(dir.path(), metrics.clone(), clock.clone(), tasks.clone());
+        let (counts, extended) = (metrics.clone(), true);
+        let deps = DevicesDeps { counts, clock: clock.clone(), tasks: tasks.clone(), extended };
+        let devices = Devices::new(dir.path(), deps);
         let topology = processors_for(&pod(), dir.path(), devices, &metrics, &clock).await;
         let lister = Lister::new(Box::new(|| vec![pod()]), topology, None, metrics, clock);
         let (root, token) = (dir.path().to_owned(), tasks.token());

@@ -3,17 +3,15 @@
 use std::sync::Arc;
 
 use api_types::resource_v1::DeviceClass;
+use api_types::resource_v1::constants::DEVICE_CLASS_RESOURCE_PREFIX;
 use component_base::Feature;
 
 use crate::framework::BuildCx;
 use crate::listers::Lister;
-use crate::resources::is_extended;
 
 /// Containers get devices as extended resources.
 pub(crate) const EXTENDED_RESOURCE: Feature = Feature::named("DRAExtendedResource");
 
-/// What the name begins with that every class has; the class's name follows.
-const IMPLICIT: &str = "deviceclass.resource.kubernetes.io/";
 /// Index of classes by the extended resource that they name.
 const BY_RESOURCE: &str = "extended-resource";
 
@@ -35,7 +33,7 @@ impl ExtendedResources {
     /// first by name.
     pub(crate) fn class_of(&self, resource: &str) -> Option<Arc<DeviceClass>> {
         let classes = self.0.as_ref()?;
-        if let Some(name) = resource.strip_prefix(IMPLICIT) {
+        if let Some(name) = resource.strip_prefix(DEVICE_CLASS_RESOURCE_PREFIX) {
             return classes.find("", name);
         }
         let age = |class: &Arc<DeviceClass>| std::cmp::Reverse(class.metadata.creation_timestamp);
@@ -52,14 +50,9 @@ impl ExtendedResources {
 
     /// The names by which a class's devices can be asked for.
     pub(crate) fn names_of(class: &DeviceClass) -> impl Iterator<Item = String> {
-        let implicit = format!("{IMPLICIT}{}", class.metadata.name);
+        let implicit = format!("{DEVICE_CLASS_RESOURCE_PREFIX}{}", class.metadata.name);
         class.spec.extended_resource_name.clone().into_iter().chain([implicit])
     }
-}
-
-/// Whether devices can stand for a resource of this name.
-pub(crate) fn can_be_devices(resource: &str) -> bool {
-    is_extended(resource) || resource.starts_with(IMPLICIT)
 }
 
 #[cfg(test)]

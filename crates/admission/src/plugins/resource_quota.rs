@@ -5,6 +5,7 @@
 
 mod check;
 mod config;
+mod devices;
 mod limited;
 #[cfg(test)]
 mod tests;
@@ -16,23 +17,26 @@ use std::time::Duration;
 use api_machinery::object::{Kind as _, Object};
 use api_machinery::status::ApiError;
 use api_types::core_v1::{PersistentVolumeClaim, Pod, ResourceQuota as Quota};
+use api_types::resource_v1::{DeviceClass, ResourceClaim};
 use async_trait::async_trait;
-use component_helpers::quota::Evaluator;
+use component_helpers::quota::{Circumstances, Evaluator, ExtendedDevices};
 
 use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
 use check::Request;
 use config::Configuration;
+use devices::Gathered;
 use turns::Turns;
 
 pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "ResourceQuota",
     enabled_by_default: true,
     passes: Passes::Validating,
-    reads: &[&Quota::TYPE],
+    reads: &[&Quota::TYPE, &DeviceClass::TYPE, &Pod::TYPE, &ResourceClaim::TYPE],
     configuration: Some(|value| Ok(Arc::new(Configuration::read(value)?))),
     build: |settings| {
         let configuration = settings.configured.get().unwrap_or_default();
-        Box::new(ResourceQuota { configuration, turns: Turns::default() })
+        let extended_resources = settings.extended_resources;
+        Box::new(ResourceQuota { configuration, extended_resources, turns: Turns::default() })
     },
 };
 
@@ -46,6 +50,7 @@ const PACKAGE: &str = "io.k8s.apiserver.pkg.admission.plugin.resourcequota.apis.
 
 struct ResourceQuota {
     configuration: Arc<Configuration>,
+    extended_resources: bool,
     turns: Turns,
 }
 
@@ -74,8 +79,13 @@ impl Plugin for ResourceQuota {
         if limited.is_empty() && cx.lookup.quotas(&attributes.namespace).await?.is_empty() {
             return Ok(());
         }
-        let now = cx.clock.wall().into();
-        let request = Request { evaluator: &evaluator, attributes, object, old, limited, now };
+        let devices = match object.downcast_ref() {
+            Some(claim) if self.extended_resources => Gathered::for_claim(cx, &attributes.namespace, claim).await?,
+            _ => None,
+        };
+        let devices = devices.as_ref().map(|gathered| gathered as &dyn ExtendedDevices);
+        let at = Circumstances { now: cx.clock.wall().into(), devices };
+        let request = Request { evaluator: &evaluator, attributes, object, old, limited, at };
         let evaluated = async {
             let _turn = self.turns.take(&attributes.namespace).await;
             book(cx, &request).await
@@ -104,7 +114,7 @@ fn acts_on(evaluator: &Evaluator, attributes: &Attributes, object: &dyn Object, 
             };
             !creates && old.is_some_and(|old| allocated(old) != allocated(object))
         }
-        Evaluator::Services | Evaluator::Claims => subresource.is_empty(),
+        Evaluator::Services | Evaluator::Claims | Evaluator::DeviceClaims => subresource.is_empty(),
         Evaluator::Pods | Evaluator::Count(_) => creates && subresource.is_empty(),
     }
 }

@@ -235,6 +235,7 @@ fn admission(
         node_declared_features: lifecycle.gates().enabled(gates::NODE_DECLARED_FEATURES),
         mutating_policies: lifecycle.gates().enabled(gates::MUTATING_POLICIES),
         group_priorities: lifecycle.gates().enabled(kinds::gates::GROUP_PREEMPTION),
+        extended_resources: lifecycle.gates().enabled(kinds::gates::EXTENDED_RESOURCE),
         ..config.admission.settings.clone()
     };
     Ok(admission::Chain::new(&config.admission.selection, &settings, cx))

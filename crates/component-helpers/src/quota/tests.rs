@@ -21,24 +21,24 @@ fn pod(requests: &[(&str, &str)], limits: &[(&str, &str)]) -> Pod {
     pod
 }
 
-fn now() -> Time {
-    Time::from_unix_seconds(1000)
+fn at() -> Circumstances<'static> {
+    Circumstances { now: Time::from_unix_seconds(1000), devices: None }
 }
 
 #[test]
 fn pods_use_what_they_ask_for_while_they_live() {
     let running = pod(&[("cpu", "1"), ("example.com/dongle", "2")], &[("memory", "1Gi")]);
-    let used = shown(&Evaluator::Pods.usage(&running, now()));
+    let used = shown(&Evaluator::Pods.usage(&running, at()));
     assert_eq!(used, "count/pods=1 cpu=1 limits.memory=1Gi pods=1 requests.cpu=1 requests.example.com/dongle=2");
     let mut ended = running.clone();
     ended.status.phase = "Succeeded".into();
-    assert_eq!(shown(&Evaluator::Pods.usage(&ended, now())), "count/pods=1");
+    assert_eq!(shown(&Evaluator::Pods.usage(&ended, at())), "count/pods=1");
     let mut overdue = running;
     overdue.metadata.deletion_timestamp = Some(Time::from_unix_seconds(900));
     overdue.metadata.deletion_grace_period_seconds = Some(30);
-    assert_eq!(shown(&Evaluator::Pods.usage(&overdue, now())), "count/pods=1");
+    assert_eq!(shown(&Evaluator::Pods.usage(&overdue, at())), "count/pods=1");
     overdue.metadata.deletion_grace_period_seconds = Some(200);
-    assert!(Evaluator::Pods.usage(&overdue, now()).contains_key("pods"));
+    assert!(Evaluator::Pods.usage(&overdue, at()).contains_key("pods"));
 }
 
 #[test]
@@ -53,19 +53,20 @@ fn services_claims_and_others() {
     ] {
         service.spec.type_ = kind.into();
         service.spec.allocate_load_balancer_node_ports = allocate;
-        assert_eq!(shown(&Evaluator::Services.usage(&service, now())), expected, "{kind}");
+        assert_eq!(shown(&Evaluator::Services.usage(&service, at())), expected, "{kind}");
     }
     let mut claim = PersistentVolumeClaim::default();
     claim.spec.storage_class_name = Some("gold".into());
     claim.spec.resources.requests = amounts(&[("storage", "1Gi")]);
     assert_eq!(
-        shown(&Evaluator::Claims.usage(&claim, now())),
+        shown(&Evaluator::Claims.usage(&claim, at())),
         "count/persistentvolumeclaims=1 gold.storageclass.storage.k8s.io/persistentvolumeclaims=1 \
          gold.storageclass.storage.k8s.io/requests.storage=1Gi persistentvolumeclaims=1 requests.storage=1Gi"
     );
     let maps = Evaluator::of("", "configmaps").unwrap();
-    assert_eq!(shown(&maps.usage(&ConfigMap::default(), now())), "configmaps=1 count/configmaps=1");
+    assert_eq!(shown(&maps.usage(&ConfigMap::default(), at())), "configmaps=1 count/configmaps=1");
     assert_eq!(Evaluator::of("", "events"), None);
+    assert_eq!(Evaluator::of("resource.k8s.io", "resourceclaims"), Some(Evaluator::DeviceClaims));
     assert_eq!(Evaluator::of("apps", "replicasets"), Some(Evaluator::Count(vec!["count/replicasets.apps".into()])));
 }
 
@@ -77,12 +78,18 @@ fn names_belong_to_resources() {
         ("limits.hugepages-2Mi", false, false),
         ("requests.hugepages-2Mi", true, false),
         ("requests.example.com/dongle", true, false),
+        ("requests.deviceclass.resource.kubernetes.io/gpu", true, false),
+        ("gpu.deviceclass.resource.k8s.io/devices", false, false),
         ("requests.storage", false, true),
         ("gold.storageclass.storage.k8s.io/requests.storage", false, true),
         ("count/pods", true, false),
         ("services", false, false),
     ] {
-        assert_eq!((Evaluator::Pods.counts(name), Evaluator::Claims.counts(name)), (pods, claims), "{name}");
+        assert_eq!(
+            (Evaluator::Pods.counts(name, None), Evaluator::Claims.counts(name, None)),
+            (pods, claims),
+            "{name}"
+        );
     }
 }
 

@@ -8,7 +8,7 @@ use api_types::core_v1::constants::BETA_STORAGE_CLASS_ANNOTATION;
 use api_types::core_v1::{PersistentVolumeClaim, Pod, ResourceList, Service};
 
 use super::whole;
-use crate::resource_names::is_extended;
+use crate::resource_names::can_be_devices;
 use crate::{pod_requests, pod_state};
 
 const STORAGE: &str = "requests.storage";
@@ -19,7 +19,7 @@ pub(super) fn of_pods(name: &str) -> bool {
     let plain = |name: &str| matches!(name, "cpu" | "memory" | "ephemeral-storage") || name.starts_with("hugepages-");
     match name.split_once('.') {
         _ if matches!(name, "count/pods" | "pods") || plain(name) => true,
-        Some(("requests", resource)) => plain(resource) || is_extended(resource),
+        Some(("requests", resource)) => plain(resource) || can_be_devices(resource),
         Some(("limits", resource)) => plain(resource) && !resource.starts_with("hugepages-"),
         _ => false,
     }
@@ -61,7 +61,7 @@ pub(super) fn pod(pod: &Pod, now: Time) -> ResourceList {
                 used.insert(format!("requests.{name}"), amount.clone());
                 used.insert(name, amount);
             }
-            _ if is_extended(&name) => drop(used.insert(format!("requests.{name}"), amount)),
+            _ if can_be_devices(&name) => drop(used.insert(format!("requests.{name}"), amount)),
             _ => {}
         }
     }

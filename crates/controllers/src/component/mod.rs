@@ -15,7 +15,7 @@ use component_base::serving::BoxError;
 use component_base::{Component, Feature, Gates, Known, Lifecycle, no_config_file};
 use controller::process::{COORDINATED, Leading, run_process};
 use controller::{ControllerSet, Environment, Stopped};
-use kinds::gates::{CLUSTER_TRUST_BUNDLE, DEVICE_TAINTS, GENERIC_WORKLOAD, POD_CERTIFICATE_REQUEST};
+use kinds::gates::{CLUSTER_TRUST_BUNDLE, DEVICE_TAINTS, EXTENDED_RESOURCE, GENERIC_WORKLOAD, POD_CERTIFICATE_REQUEST};
 
 use crate::cluster::storage_version_collector::STORAGE_VERSION_API;
 use crate::cluster::storage_version_migrator::STORAGE_VERSION_MIGRATOR;
@@ -30,7 +30,7 @@ const RELEASE_ON_EXIT: Feature = Feature::named("ControllerManagerReleaseLeaderE
 /// The gates whose two sides are here, and the one whose only part for this component is.
 const GATES: Known = Known::switching(&[
     &[RELEASE_ON_EXIT, COORDINATED, STORAGE_VERSION_API, STORAGE_VERSION_MIGRATOR, volumes::selinux::GATE],
-    &[CLUSTER_TRUST_BUNDLE, DEVICE_TAINTS, GENERIC_WORKLOAD, POD_CERTIFICATE_REQUEST],
+    &[CLUSTER_TRUST_BUNDLE, DEVICE_TAINTS, EXTENDED_RESOURCE, GENERIC_WORKLOAD, POD_CERTIFICATE_REQUEST],
     crate::autoscaling::horizontal::GATES,
     crate::devices::pool_status::GATES,
     crate::devices::resource_claim::GATES,

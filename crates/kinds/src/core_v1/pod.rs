@@ -6,6 +6,8 @@ use api_machinery::reflect;
 use api_types::core_v1::Pod;
 
 use super::{pod_create, pod_resize, pod_status, pod_update};
+use crate::gated::Gated;
+use crate::gates;
 use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::lifecycle::{FieldIndex, Lifecycle};
 use crate::pod_spec::{validation, warnings};
@@ -78,6 +80,11 @@ impl TypedRules for PodRules {
     const LIFECYCLE: Lifecycle = Lifecycle { indexes: &[BY_NODE], ..Lifecycle::RETURNS_DELETED };
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
+    const GATED: &'static [Gated<Pod>] = &[Gated {
+        features: &[gates::EXTENDED_RESOURCE],
+        used: |pod| pod.status.extended_resource_claim_status.is_some(),
+        drop: |pod| pod.status.extended_resource_claim_status = None,
+    }];
 
     fn reset_fields(subresource: &str) -> &'static [&'static str] {
         match subresource {

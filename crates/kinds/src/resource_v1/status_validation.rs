@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_machinery::reflect::equal;
-use api_types::resource_v1::constants::allocation_config_source;
+use api_types::resource_v1::constants::{ALLOCATION_RESULTS_MAX, allocation_config_source};
 use api_types::resource_v1::{
     AllocatedDeviceStatus, AllocationResult, DeviceRequestAllocationResult, NetworkDeviceData, ResourceClaim,
 };
@@ -17,7 +17,6 @@ use crate::pod_spec::validation::{NodeValues, node_selector};
 use crate::{conditions, field_rules as rules, internal_json};
 
 const USERS_MAX: usize = 256;
-const RESULTS_MAX: usize = 32;
 const CONFIG_MAX: usize = 64;
 const DEVICE_CONDITIONS_MAX: usize = 8;
 const ADDRESSES_MAX: usize = 16;
@@ -86,7 +85,7 @@ fn validate_allocation(
 ) {
     let devices = path.child("devices");
     let (at, results) = (devices.child("results"), &allocation.devices.results);
-    if fits(&at, results, RESULTS_MAX, errors) {
+    if fits(&at, results, ALLOCATION_RESULTS_MAX, errors) {
         for (index, result) in results.iter().enumerate() {
             validate_result(&at.index(index), result, requests, errors);
         }

@@ -120,6 +120,12 @@ const ROWS: &[Row] = &[
         r#"{"spec":{"extendedResourceName":"a.b/c"}}"#,
     ),
     (
+        "pods",
+        &[gates::EXTENDED_RESOURCE],
+        "extendedResourceClaimStatus",
+        r#"{"spec":{"containers":[]},"status":{"extendedResourceClaimStatus":{"resourceClaimName":"a"}}}"#,
+    ),
+    (
         GROUPS,
         &[gates::TOPOLOGY_AWARE_GROUPS],
         "topology",

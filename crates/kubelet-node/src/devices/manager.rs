@@ -9,6 +9,7 @@ use api_machinery::quantity::{Format, Quantity};
 use api_types::core_v1::{Container, Pod, ResourceList, ResourceStatus};
 use base::{CancellationToken, SharedClock, TaskGroup};
 use component_helpers::pod_requests;
+use component_helpers::resource_claims::served_by_claim;
 use component_helpers::resource_names::is_extended;
 use futures_util::StreamExt as _;
 use node_api::RpcError;
@@ -66,11 +67,25 @@ pub struct Devices {
     counts: Arc<dyn DeviceCounts>,
     clock: SharedClock,
     tasks: TaskGroup,
+    extended: bool,
+}
+
+/// What devices are looked after with.
+pub struct DevicesDeps {
+    /// Who counts.
+    pub counts: Arc<dyn DeviceCounts>,
+    /// Time.
+    pub clock: SharedClock,
+    /// Whom the connections to plugins end with.
+    pub tasks: TaskGroup,
+    /// Gate `DRAExtendedResource`: containers may have extended resources from a claim, and need no plugin for these.
+    pub extended: bool,
 }
 
 impl Devices {
     /// The devices that plugins offer at sockets in `directory`.
-    pub fn new(directory: &Path, counts: Arc<dyn DeviceCounts>, clock: SharedClock, tasks: TaskGroup) -> Arc<Self> {
+    pub fn new(directory: &Path, deps: DevicesDeps) -> Arc<Self> {
+        let DevicesDeps { counts, clock, tasks, extended } = deps;
         Arc::new(Self {
             directory: directory.to_owned(),
             pool: Mutex::default(),
@@ -82,6 +97,7 @@ impl Devices {
             counts,
             clock,
             tasks,
+            extended,
         })
     }
 
@@ -199,7 +215,7 @@ impl Devices {
     /// Where a container, or all of a pod, may have its devices among the nodes of memory of the machine.
     pub(crate) fn places(&self, pod: &Pod, container: Option<&Container>, nodes: NodeSet) -> Answer {
         let wishes = match container {
-            Some(container) => self.wishes(container),
+            Some(container) => self.wishes(pod, container),
             None => self.wishes_of_pod(pod),
         };
         let (uid, pool) = (&pod.metadata.uid, self.pool.lock());
@@ -222,7 +238,7 @@ impl Devices {
         container: &Container,
         nodes: Option<NodeSet>,
     ) -> Result<(), AllocateError> {
-        for (resource, wanted) in self.wishes(container) {
+        for (resource, wanted) in self.wishes(pod, container) {
             let slot = Slot { uid: pod.metadata.uid.clone(), container: container.name.clone(), resource };
             let reusable = self.pool.lock().reusable(pod, &slot.resource);
             self.allocate_one(&slot, wanted, &reusable, nodes).await?;
@@ -235,16 +251,18 @@ impl Devices {
         let of = |container: &Container| -> ResourceList {
             let quantity =
                 |count: usize| Quantity::from_value(i64::try_from(count).unwrap_or(i64::MAX), Format::DecimalSi);
-            self.wishes(container).into_iter().map(|(resource, wanted)| (resource, quantity(wanted))).collect()
+            self.wishes(pod, container).into_iter().map(|(resource, wanted)| (resource, quantity(wanted))).collect()
         };
         let total = pod_requests::aggregate(&pod.spec, of);
         total.into_iter().map(|(name, amount)| (name, usize::try_from(amount.value()).unwrap_or_default())).collect()
     }
 
-    /// What a container asks for that plugins offer.
-    fn wishes(&self, container: &Container) -> Vec<(String, usize)> {
+    /// What a container asks for that plugins offer, and that it does not have from a claim.
+    fn wishes(&self, pod: &Pod, container: &Container) -> Vec<(String, usize)> {
         let pool = self.pool.lock();
-        let extended = container.resources.limits.iter().filter(|(name, _)| is_extended(name) && pool.knows(name));
+        let claimed = |name: &str| self.extended && served_by_claim(pod, name).any(|own| own == container.name);
+        let limits = container.resources.limits.iter();
+        let extended = limits.filter(|(name, _)| is_extended(name) && pool.knows(name) && !claimed(name));
         let counted =
             extended.map(|(name, amount)| (name.clone(), usize::try_from(amount.value()).unwrap_or_default()));
         counted.filter(|(_, wanted)| *wanted > 0).collect()

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use api_machinery::quantity::Quantity;
+use api_types::core_v1::{ContainerExtendedResourceRequest, PodExtendedResourceClaimStatus};
 use base::SystemClock;
 use futures_util::stream::BoxStream;
 use node_api::device_plugin::v1beta1::device_plugin_server::{DevicePlugin, DevicePluginServer};
@@ -141,10 +142,14 @@ struct Bench {
     tasks: TaskGroup,
 }
 
+fn deps(counts: &Arc<Counted>, tasks: &TaskGroup) -> DevicesDeps {
+    DevicesDeps { counts: counts.clone(), clock: SystemClock::shared(), tasks: tasks.clone(), extended: true }
+}
+
 impl Bench {
     fn new() -> Self {
         let (dir, counted, tasks) = (tempfile::tempdir().unwrap(), Arc::<Counted>::default(), TaskGroup::new("test"));
-        let devices = Devices::new(dir.path(), counted.clone(), SystemClock::shared(), tasks.clone());
+        let devices = Devices::new(dir.path(), deps(&counted, &tasks));
         let manager = manager(dir.path(), devices.clone());
         Self { dir, manager, devices, counted, tasks }
     }
@@ -181,7 +186,7 @@ impl Bench {
 
     /// The next kubelet at the same directory.
     fn restarted(&self) -> Arc<TopologyManager> {
-        let next = Devices::new(self.dir.path(), self.counted.clone(), SystemClock::shared(), self.tasks.clone());
+        let next = Devices::new(self.dir.path(), deps(&self.counted, &self.tasks));
         let next = manager(self.dir.path(), next);
         next.restore().unwrap();
         next
@@ -246,6 +251,25 @@ async fn who_is_refused_keeps_nothing() {
         "used one after the other"
     );
     assert!(give(&bench.manager, &pod("u4", &[])).await.is_ok());
+}
+
+#[tokio::test]
+async fn what_a_claim_serves_is_not_asked_of_plugins() {
+    let fake = two();
+    let (bench, _plugin) = Bench::with(&fake).await;
+    let mut asking = pod("u1", &[("a", 1), ("b", 1)]);
+    asking.status.extended_resource_claim_status = Some(PodExtendedResourceClaimStatus {
+        request_mappings: vec![ContainerExtendedResourceRequest {
+            container_name: "a".into(),
+            resource_name: NAME.into(),
+            request_name: "container-0-request-0".into(),
+        }],
+        resource_claim_name: "claim".into(),
+    });
+    assert!(give(&bench.manager, &asking).await.unwrap());
+    assert_eq!(*fake.asked.lock(), ["allocate 0"], "only for the other container");
+    assert!(bench.devices.of_container("u1", "a").is_empty());
+    assert_eq!(bench.devices.of_container("u1", "b").len(), 1);
 }
 
 #[tokio::test]

@@ -11,6 +11,6 @@ mod pool;
 mod registry;
 
 pub use checkpoint::were_known;
-pub use manager::{AllocateError, DeviceCounts, Devices};
+pub use manager::{AllocateError, DeviceCounts, Devices, DevicesDeps};
 pub use pool::{Amount, ContainerDevices, DeviceAssignments, DeviceInputs};
 pub use registry::{DeviceHandler, serve};

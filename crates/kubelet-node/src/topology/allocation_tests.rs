@@ -9,7 +9,7 @@ use sys::topology::{MemoryNode, Processor};
 use super::super::fixtures::{Counted, guaranteed};
 use super::*;
 use crate::cpus::{CpuOptions, CpuPolicy, CpuSettings, Processors};
-use crate::devices::DeviceCounts;
+use crate::devices::{DeviceCounts, DevicesDeps};
 use crate::memory::Reserved;
 
 struct Uncounted;
@@ -47,7 +47,15 @@ fn manager(root: &Path, policy: Policy, scope: Scope) -> (Arc<TopologyManager>, 
         cpus: Cpus::new(root, settings, &Processors::new(&topology), counts.clone()).unwrap(),
         memory: MemoryNodes::bound(root, &reserved, counts.clone()),
         topology,
-        devices: Devices::new(root, Arc::new(Uncounted), SystemClock::shared(), TaskGroup::new("test")),
+        devices: Devices::new(
+            root,
+            DevicesDeps {
+                counts: Arc::new(Uncounted),
+                clock: SystemClock::shared(),
+                tasks: TaskGroup::new("test"),
+                extended: true,
+            },
+        ),
         counts: counts.clone(),
         clock: SystemClock::shared(),
     };

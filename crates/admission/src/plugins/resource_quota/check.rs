@@ -5,9 +5,8 @@ use std::sync::Arc;
 use api_machinery::object::Object;
 use api_machinery::quantity::Quantity;
 use api_machinery::status::ApiError;
-use api_machinery::time::Time;
 use api_types::core_v1::{ResourceList, ResourceQuota};
-use component_helpers::quota::Evaluator;
+use component_helpers::quota::{Circumstances, Evaluator};
 
 use super::config::LimitedResource;
 use super::limited::Uncovered;
@@ -22,7 +21,7 @@ pub(super) struct Request<'a> {
     pub(super) old: Option<&'a dyn Object>,
     /// What may only be had where a quota covers it.
     pub(super) limited: &'a [LimitedResource],
-    pub(super) now: Time,
+    pub(super) at: Circumstances<'a>,
 }
 
 impl Request<'_> {
@@ -39,7 +38,7 @@ impl Request<'_> {
         if concerned.is_empty() && self.limited.is_empty() {
             return Ok(Vec::new());
         }
-        let usage = self.evaluator.usage(self.object, self.now);
+        let usage = self.evaluator.usage(self.object, self.at);
         let negative: Vec<&str> =
             usage.iter().filter(|(_, amount)| amount.cmp_i64(0).is_lt()).map(|(name, _)| name.as_str()).collect();
         if !negative.is_empty() {
@@ -61,7 +60,7 @@ impl Request<'_> {
 
     /// The names that the quota limits of this resource.
     fn limited_by<'q>(&self, quota: &'q ResourceQuota) -> impl Iterator<Item = &'q String> {
-        quota.status.hard.keys().filter(|name| self.evaluator.counts(name))
+        quota.status.hard.keys().filter(|name| self.evaluator.counts(name, self.at.devices))
     }
 
     /// Whether the quota is about the object; what the object must say for it is checked on the way.
@@ -93,7 +92,7 @@ impl Request<'_> {
             };
             let stored = !old.meta().resource_version.is_empty();
             if stored && quota.is_none_or(|quota| self.evaluator.chooses(&quota.spec, old)) {
-                for (name, before) in self.evaluator.usage(old, self.now) {
+                for (name, before) in self.evaluator.usage(old, self.at) {
                     delta.entry(name).or_default().sub(&before);
                 }
             }

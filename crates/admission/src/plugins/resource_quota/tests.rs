@@ -2,6 +2,9 @@
 
 use api_machinery::quantity::Quantity;
 use api_types::core_v1::{ConfigMap, Container, ResourceList, Service, ServicePort};
+use api_types::resource_v1::constants::{EXTENDED_RESOURCE_CLAIM, EXTENDED_RESOURCE_CLAIM_ANNOTATION};
+use api_types::resource_v1::{DeviceRequest, ExactDeviceRequest};
+use component_helpers::owners::controller_reference;
 
 use super::*;
 use crate::plugins::testing::{Fixture, create};
@@ -208,4 +211,85 @@ async fn pods_are_charged_when_they_come_into_a_scope() {
     full.status.used = amounts("pods=1");
     let error = fixture(&[full]).validate_update(&ENTRY, &update, &with, &without).await.unwrap_err();
     assert!(error.message.contains("exceeded quota: q, requested: pods=1, used: pods=1"), "{}", error.message);
+}
+
+/// A claim for so many devices of the class `gpu`.
+fn claim(count: i64) -> ResourceClaim {
+    let exactly = ExactDeviceRequest {
+        device_class_name: "gpu".into(),
+        allocation_mode: "ExactCount".into(),
+        count,
+        ..ExactDeviceRequest::default()
+    };
+    let mut claim = ResourceClaim::default();
+    (claim.metadata.namespace, claim.metadata.name) = ("ns".into(), "c".into());
+    claim.spec.devices.requests = vec![DeviceRequest { exactly: Some(exactly), ..DeviceRequest::default() }];
+    claim
+}
+
+/// That class, which names `example.com/gpu`, and a pod that has been charged for one of these.
+fn with_devices(quota: Quota) -> (Fixture, Pod) {
+    let mut class = DeviceClass::default();
+    class.metadata.name = "gpu".into();
+    class.spec.extended_resource_name = Some("example.com/gpu".into());
+    let mut pod = pod("example.com/gpu=1");
+    (pod.metadata.namespace, pod.metadata.name, pod.metadata.uid) = ("ns".into(), "p".into(), "u".into());
+    (fixture(&[quota]).with(vec![class]).with(vec![pod.clone()]), pod)
+}
+
+fn of_claims() -> Attributes {
+    Attributes { namespace: "ns".into(), ..create("resource.k8s.io", "resourceclaims") }
+}
+
+#[tokio::test]
+async fn claims_for_devices_are_charged_by_every_name_of_theirs() {
+    const HARD: &str = "count/resourceclaims.resource.k8s.io=2 gpu.deviceclass.resource.k8s.io/devices=4 \
+        requests.deviceclass.resource.kubernetes.io/gpu=4 requests.example.com/gpu=4";
+    const USED: &str = "count/resourceclaims.resource.k8s.io=0 gpu.deviceclass.resource.k8s.io/devices=0 \
+        requests.deviceclass.resource.kubernetes.io/gpu=1 requests.example.com/gpu=3";
+    let (fixture, pod) = with_devices(quota(HARD, USED));
+    fixture.validate(&ENTRY, &of_claims(), &claim(1)).await.unwrap();
+    let expected = "count/resourceclaims.resource.k8s.io=1 gpu.deviceclass.resource.k8s.io/devices=1 \
+        requests.deviceclass.resource.kubernetes.io/gpu=2 requests.example.com/gpu=4";
+    assert_eq!(used(&fixture), [expected]);
+    let error = fixture.validate(&ENTRY, &of_claims(), &claim(2)).await.unwrap_err();
+    let text = "exceeded quota: q, requested: requests.example.com/gpu=2, used: requests.example.com/gpu=3, limited: \
+        requests.example.com/gpu=4";
+    assert!(error.code == 403 && error.message.ends_with(text), "{}", error.message);
+    // Of two devices the pod was charged for one.
+    let mut made = claim(2);
+    made.metadata.annotations.insert(EXTENDED_RESOURCE_CLAIM_ANNOTATION.into(), EXTENDED_RESOURCE_CLAIM.into());
+    made.metadata.owner_references = vec![controller_reference(&pod)];
+    fixture.validate(&ENTRY, &of_claims(), &made).await.unwrap();
+    assert!(used(&fixture)[1].ends_with("kubernetes.io/gpu=3 requests.example.com/gpu=4"), "{:?}", used(&fixture));
+    made.metadata.owner_references[0].uid = "of one before it".into();
+    fixture.validate(&ENTRY, &of_claims(), &made).await.unwrap_err();
+
+    let settings = crate::Settings { extended_resources: false, ..crate::Settings::default() };
+    let plugin = (ENTRY.build)(&settings);
+    plugin.validate(&fixture.context(), &of_claims(), Some(&claim(2)), None).await.unwrap();
+    let expected = "devices=2 requests.deviceclass.resource.kubernetes.io/gpu=1 requests.example.com/gpu=3";
+    assert!(used(&fixture)[2].ends_with(expected), "off: {:?}", used(&fixture));
+}
+
+#[tokio::test]
+async fn what_is_written_of_a_claim_later_is_charged_for_nothing() {
+    let hard = "gpu.deviceclass.resource.k8s.io/devices=1 requests.example.com/gpu=1";
+    let full = quota(hard, "gpu.deviceclass.resource.k8s.io/devices=5 requests.example.com/gpu=5");
+    let mut old = claim(2);
+    old.metadata.resource_version = "1".into();
+    let mut new = old.clone();
+    new.metadata.labels.insert("a".into(), "b".into());
+    let update = Attributes { operation: Operation::Update, ..of_claims() };
+    let (fixture, _) = with_devices(full.clone());
+    fixture.validate_update(&ENTRY, &update, &new, &old).await.unwrap();
+    let status = Attributes { subresource: "status".into(), ..update };
+    fixture.validate_update(&ENTRY, &status, &claim(9), &old).await.unwrap();
+    assert!(used(&fixture).is_empty());
+    let deletion = Attributes { operation: Operation::Delete, ..of_claims() };
+    assert!(!(ENTRY.build)(&crate::Settings::default()).handles(&deletion), "what gets less is the controller's");
+    // No scope chooses claims for devices.
+    let mut scoped = full;
+    scoped.spec.scopes = vec!["NotTerminating".into()];
+    with_devices(scoped).0.validate(&ENTRY, &of_claims(), &claim(1)).await.unwrap();
 }

@@ -4,20 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api_machinery::meta::PartialObjectMetadata;
-use api_machinery::object::Object;
 use api_machinery::time::Time;
 use api_types::core_v1::{PersistentVolumeClaim, Pod, ResourceList, ResourceQuota, Service};
 use client::{ApiObject, Change, Informer, Share};
-use component_helpers::pod_state;
-use component_helpers::quota::Evaluator;
+use component_helpers::quota::{Circumstances, Evaluator, whole};
+use component_helpers::{pod_requests, pod_state};
 use controller::{Build, Queue};
 use parking_lot::Mutex;
+
+use super::devices::Devices;
 
 /// What is counted.
 pub(super) struct Counted {
     pods: Informer<Pod>,
     services: Informer<Service>,
     claims: Informer<PersistentVolumeClaim>,
+    pub(super) devices: Devices,
     /// The resources of which only the number counts, by group and name.
     others: Mutex<BTreeMap<(String, String), Other>>,
 }
@@ -33,8 +35,10 @@ struct Other {
 
 impl Counted {
     pub(super) fn new(build: &mut Build<'_>) -> Self {
+        let pods = build.watch::<Pod>().informer();
         Self {
-            pods: build.watch::<Pod>().informer(),
+            devices: Devices::new(build, &pods),
+            pods,
             services: build.watch::<Service>().informer(),
             claims: build.watch::<PersistentVolumeClaim>().informer(),
             others: Mutex::default(),
@@ -43,7 +47,8 @@ impl Counted {
 
     /// Has quotas counted anew when less is used of them, or otherwise than the API server saw.
     pub(super) fn follow(&self, quotas: &Informer<ResourceQuota>, queue: &Queue) {
-        self.pods.subscribe(on_release(Evaluator::Pods, quotas, queue, |old: &Pod, new: &Pod| {
+        let names = |evaluator: Evaluator| move |name: &str| evaluator.counts(name, None);
+        self.pods.subscribe(on_release(names(Evaluator::Pods), quotas, queue, |old: &Pod, new: &Pod| {
             let deadline = |pod: &Pod| pod.spec.active_deadline_seconds.is_some();
             let resources = |pod: &Pod| -> Vec<_> {
                 let all = pod.status.container_statuses.iter().chain(&pod.status.init_container_statuses);
@@ -54,11 +59,15 @@ impl Counted {
                 || resources(old) != resources(new)
         }));
         let retyped = |old: &Service, new: &Service| old.spec.type_ != new.spec.type_;
-        self.services.subscribe(on_release(Evaluator::Services, quotas, queue, retyped));
+        self.services.subscribe(on_release(names(Evaluator::Services), quotas, queue, retyped));
         let changed = |old: &PersistentVolumeClaim, new: &PersistentVolumeClaim| {
             old.status.allocated_resources != new.status.allocated_resources || classes(old) != classes(new)
         };
-        self.claims.subscribe(on_release(Evaluator::Claims, quotas, queue, changed));
+        self.claims.subscribe(on_release(names(Evaluator::Claims), quotas, queue, changed));
+        // What a claim asks for cannot be changed.
+        let extended = self.devices.extended();
+        let of_devices = move |name: &str| Evaluator::DeviceClaims.counts(name, extended.as_deref());
+        self.devices.claims.subscribe(on_release(of_devices, quotas, queue, |_, _| false));
     }
 
     /// The resources of which only the number counts, replaced.
@@ -72,35 +81,66 @@ impl Counted {
 
     /// What is used of the names of a quota, and what could not be counted.
     pub(super) fn usage(&self, quota: &ResourceQuota, now: Time) -> (ResourceList, Option<String>) {
-        let mut used = ResourceList::new();
-        let mut problems = Vec::new();
-        let mut count =
-            |evaluator: &Evaluator, name: &str, synced: bool, objects: &dyn Fn() -> Vec<Arc<dyn Object>>| {
-                if !quota.spec.hard.keys().any(|own| evaluator.counts(own)) {
-                    return;
-                }
-                if !synced {
-                    problems.push(format!("{name} not yet synced"));
-                    return;
-                }
-                let zero = quota.spec.hard.keys().filter(|own| evaluator.counts(own));
-                used.extend(zero.map(|own| (own.clone(), component_helpers::quota::whole(0))));
-                for object in objects().iter().filter(|object| evaluator.chooses(&quota.spec, &***object)) {
-                    component_helpers::pod_requests::add(&mut used, &evaluator.usage(&**object, now));
-                }
-            };
-        let namespace = &quota.metadata.namespace;
-        let (pods, services, claims) = (&self.pods, &self.services, &self.claims);
-        count(&Evaluator::Pods, "pods", pods.has_synced(), &|| objects(pods, namespace));
-        count(&Evaluator::Services, "services", services.has_synced(), &|| objects(services, namespace));
-        count(&Evaluator::Claims, "persistentvolumeclaims", claims.has_synced(), &|| objects(claims, namespace));
+        let extended = self.devices.extended();
+        let mut tally = Tally::new(quota, Circumstances { now, devices: extended.as_deref() });
+        tally.count(&Evaluator::Pods, "pods", &self.pods, self.pods.has_synced());
+        tally.count(&Evaluator::Services, "services", &self.services, self.services.has_synced());
+        tally.count(&Evaluator::Claims, "persistentvolumeclaims", &self.claims, self.claims.has_synced());
+        if !self.devices.are_absent() {
+            let (claims, synced) = (&self.devices.claims, self.devices.have_synced());
+            tally.count(&Evaluator::DeviceClaims, "resourceclaims", claims, synced);
+        }
         let others = self.others.lock().clone();
         for ((_, name), other) in others {
             let informer = other.objects.informer();
-            count(&other.evaluator, &name, informer.has_synced(), &|| objects(informer, namespace));
+            tally.count(&other.evaluator, &name, informer, informer.has_synced());
         }
-        used.retain(|name, _| quota.spec.hard.contains_key(name));
-        (used, (!problems.is_empty()).then(|| problems.join(", ")))
+        tally.result()
+    }
+}
+
+/// What is used of the names of a quota, of one resource after the other.
+struct Tally<'a> {
+    quota: &'a ResourceQuota,
+    at: Circumstances<'a>,
+    used: ResourceList,
+    /// Names of which not everything could be counted.
+    unknown: BTreeSet<&'a str>,
+    problems: Vec<String>,
+}
+
+impl<'a> Tally<'a> {
+    fn new(quota: &'a ResourceQuota, at: Circumstances<'a>) -> Self {
+        Self { quota, at, used: ResourceList::new(), unknown: BTreeSet::new(), problems: Vec::new() }
+    }
+
+    /// Adds what the objects of a resource use, as long as all of them are known. Several resources may use the same name.
+    fn count<T: ApiObject>(&mut self, evaluator: &Evaluator, resource: &str, objects: &Informer<T>, synced: bool) {
+        let spec = &self.quota.spec;
+        let concerned = spec.hard.keys().map(String::as_str).filter(|own| evaluator.counts(own, self.at.devices));
+        let concerned: Vec<&str> = concerned.collect();
+        if concerned.is_empty() {
+            return;
+        }
+        if !synced {
+            self.unknown.extend(concerned);
+            self.problems.push(format!("{resource} not yet synced"));
+            return;
+        }
+        for name in concerned {
+            self.used.entry(name.to_owned()).or_insert_with(|| whole(0));
+        }
+        for object in objects.in_namespace(&self.quota.metadata.namespace) {
+            if evaluator.chooses(spec, &*object) {
+                pod_requests::add(&mut self.used, &evaluator.usage(&*object, self.at));
+            }
+        }
+    }
+
+    fn result(mut self) -> (ResourceList, Option<String>) {
+        let hard = &self.quota.spec.hard;
+        self.used.retain(|name, _| hard.contains_key(name) && !self.unknown.contains(name.as_str()));
+        (self.used, (!self.problems.is_empty()).then(|| self.problems.join(", ")))
     }
 }
 
@@ -113,13 +153,10 @@ fn classes(claim: &PersistentVolumeClaim) -> BTreeSet<&str> {
     [wanted, current, target].into_iter().flatten().filter(|name| !name.is_empty()).collect()
 }
 
-fn objects<T: ApiObject>(informer: &Informer<T>, namespace: &str) -> Vec<Arc<dyn Object>> {
-    informer.in_namespace(namespace).into_iter().map(|object| object as Arc<dyn Object>).collect()
-}
-
-/// A handler that enqueues the quotas that count a resource when an object of it goes, or changes in a way that matters.
+/// A handler that enqueues the quotas that count a resource, by a name of it, when an object of it goes, or changes in a way
+/// that matters.
 pub(super) fn on_release<T: ApiObject>(
-    evaluator: Evaluator,
+    counts: impl Fn(&str) -> bool + Send + 'static,
     quotas: &Informer<ResourceQuota>,
     queue: &Queue,
     matters: impl Fn(&T, &T) -> bool + Send + 'static,
@@ -135,7 +172,7 @@ pub(super) fn on_release<T: ApiObject>(
             return;
         }
         for quota in quotas.in_namespace(&change.key().namespace) {
-            if quota.status.hard.keys().any(|name| evaluator.counts(name)) {
+            if quota.status.hard.keys().any(|name| counts(name)) {
                 queue.add(client::ObjectKey::of(&quota.metadata));
             }
         }

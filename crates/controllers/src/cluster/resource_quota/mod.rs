@@ -3,6 +3,7 @@
 
 mod booked;
 mod count;
+mod devices;
 mod monitors;
 #[cfg(test)]
 mod tests;

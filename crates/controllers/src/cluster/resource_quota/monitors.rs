@@ -34,7 +34,7 @@ impl Monitors {
     /// Quotas of a resource that was not known before, such as all of them at the start, do not wait for the next round.
     fn count_anew(&self, fresh: &[Evaluator]) {
         let concerned = |quota: &ResourceQuota| {
-            quota.spec.hard.keys().any(|name| fresh.iter().any(|evaluator| evaluator.counts(name)))
+            quota.spec.hard.keys().any(|name| fresh.iter().any(|evaluator| evaluator.counts(name, None)))
         };
         for quota in self.quotas.list().iter().filter(|quota| concerned(quota)) {
             self.queue.add(ObjectKey::of(&quota.metadata));
@@ -51,6 +51,7 @@ impl Monitors {
 impl Controller for Monitors {
     async fn reconcile(&self, _: &Cx, _: &ObjectKey) -> Result<Next, ReconcileError> {
         let discovered = self.mapper.refresh().await?;
+        self.counted.devices.look(&discovered);
         let wanted = discovered.preferred().filter(|served| {
             let resource = &served.info.resource;
             served.info.namespaced
@@ -73,7 +74,9 @@ impl Controller for Monitors {
             }
             let objects = Arc::new(self.informers.share_metadata(&info));
             if let Some(evaluator) = Evaluator::of(&resource.0, &resource.1) {
-                objects.subscribe(on_release(evaluator.clone(), &self.quotas, &self.queue, |_, _| false));
+                let own = evaluator.clone();
+                let counts = move |name: &str| own.counts(name, None);
+                objects.subscribe(on_release(counts, &self.quotas, &self.queue, |_, _| false));
                 fresh.push(evaluator);
             }
             running.insert(resource, objects);

@@ -2,6 +2,9 @@
 
 use api_machinery::quantity::Quantity;
 use api_types::core_v1::ResourceList;
+use bytes::Bytes;
+use client::{Transport, TransportError};
+use component_base::serving::{Body, full};
 use serde_json::json;
 
 use super::*;
@@ -77,6 +80,118 @@ async fn what_discovery_finds_is_counted_without_waiting_for_the_next_round() {
     let quotas = running.client.namespaced::<ResourceQuota>("ns");
     let used = quotas.get("q").await.unwrap().status.used;
     assert_eq!(used, amounts("pods=0 count/configmaps=1 configmaps=1"));
+}
+
+const CLAIMS: &str = "resource.k8s.io/v1/resourceclaims";
+const OF_CLASS: &str = "requests.deviceclass.resource.kubernetes.io/gpu";
+
+/// A claim for two devices of a class, made by the scheduler where `owner` is the uid of a pod.
+fn device_claim(name: &str, class: &str, owner: Option<&str>) -> serde_json::Value {
+    let request =
+        json!({"name": "r", "exactly": {"deviceClassName": class, "allocationMode": "ExactCount", "count": 2}});
+    let mut claim = json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+        "metadata": {"name": name, "namespace": "ns"}, "spec": {"devices": {"requests": [request]}}});
+    if let Some(uid) = owner {
+        claim["metadata"]["annotations"] = json!({"resource.kubernetes.io/extended-resource-claim": "true"});
+        claim["metadata"]["ownerReferences"] =
+            json!([{"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": uid, "controller": true}]);
+    }
+    claim
+}
+
+/// A server that offers claims for devices, or does not.
+struct DeviceApi {
+    server: Arc<dyn Transport>,
+    is_there: bool,
+}
+
+impl DeviceApi {
+    fn running(is_there: bool) -> Running {
+        Running::start_over(&[DESCRIPTOR], Settings::default(), |server| {
+            Arc::new(Self { server: server.transport(), is_there })
+        })
+    }
+
+    fn discovery(&self) -> String {
+        let claims = json!({"resource": "resourceclaims", "scope": "Namespaced", "responseKind": {"kind": "ResourceClaim"},
+            "verbs": ["create", "delete", "get", "list", "watch"]});
+        let group = json!({"metadata": {"name": "resource.k8s.io"},
+            "versions": [{"version": "v1", "freshness": "Current", "resources": [claims]}]});
+        let groups = if self.is_there { vec![group] } else { Vec::new() };
+        json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": groups}).to_string()
+    }
+}
+
+#[async_trait::async_trait]
+impl Transport for DeviceApi {
+    async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Body>, TransportError> {
+        let path = request.uri().path();
+        let mut response = http::Response::new(full(self.discovery()));
+        if path == "/apis" {
+            let json = http::HeaderValue::from_static("application/json");
+            response.headers_mut().insert(http::header::CONTENT_TYPE, json);
+        } else if path.starts_with("/apis/resource.k8s.io/") && !self.is_there {
+            *response.status_mut() = http::StatusCode::NOT_FOUND;
+        } else {
+            return self.server.send(request).await;
+        }
+        Ok(response)
+    }
+
+    fn server(&self) -> &str {
+        self.server.server()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn devices_are_counted_by_every_name_and_once_for_a_pod() {
+    let running = DeviceApi::running(true);
+    let class = json!({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"},
+        "spec": {"extendedResourceName": "example.com/gpu"}});
+    running.server.put("resource.k8s.io/v1/deviceclasses", class);
+    running.server.put(CLAIMS, device_claim("own", "gpu", None));
+    running.server.put(CLAIMS, device_claim("other", "big", None));
+    let container = json!({"name": "c", "resources": {"requests": {"example.com/gpu": "2", "example.com/nic": "1"}}});
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "ns", "uid": "u"},
+        "spec": {"containers": [container]}});
+    running.server.put("v1/pods", pod);
+    let hard = json!({"count/resourceclaims.resource.k8s.io": "9", "gpu.deviceclass.resource.k8s.io/devices": "9",
+        "requests.example.com/gpu": "9", "requests.example.com/nic": "9", OF_CLASS: "9"});
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "ns"},
+        "spec": {"hard": hard}});
+    running.server.put("v1/resourcequotas", quota);
+    run_until_idle().await;
+    let quotas = running.client.namespaced::<ResourceQuota>("ns");
+    let used = async |claims: u8, of_class: u8, extended: u8, nics: u8| {
+        let expected = amounts(&format!(
+            "count/resourceclaims.resource.k8s.io={claims} gpu.deviceclass.resource.k8s.io/devices={of_class} \
+             {OF_CLASS}={of_class} requests.example.com/gpu={extended} requests.example.com/nic={nics}"
+        ));
+        assert_eq!(quotas.get("q").await.unwrap().status.used, expected);
+    };
+    used(2, 2, 4, 1).await;
+    running.server.put(CLAIMS, device_claim("made", "gpu", Some("u")));
+    // What is made, admission books; this is the count of every few minutes.
+    tokio::time::sleep(std::time::Duration::from_secs(600)).await;
+    used(3, 4, 4, 1).await;
+    // Without the pod that was charged for them, the devices are the claim's.
+    running.server.remove("v1/pods", "ns", "a");
+    run_until_idle().await;
+    used(3, 4, 4, 0).await;
+    running.server.remove(CLAIMS, "ns", "made");
+    run_until_idle().await;
+    used(2, 2, 2, 0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_without_claims_for_devices_holds_up_no_other_count() {
+    let running = DeviceApi::running(false);
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "ns"},
+        "spec": {"hard": {"pods": "5", "requests.example.com/gpu": "4"}}});
+    running.server.put("v1/resourcequotas", quota);
+    run_until_idle().await;
+    let quotas = running.client.namespaced::<ResourceQuota>("ns");
+    assert_eq!(quotas.get("q").await.unwrap().status.used, amounts("pods=0 requests.example.com/gpu=0"));
 }
 
 /// What admission does: it books a use without this controller's help.

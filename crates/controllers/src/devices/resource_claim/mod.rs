@@ -18,6 +18,7 @@ use api_types::resource_v1::{ResourceClaim, ResourceClaimTemplate};
 use client::{Change, Informer, ObjectKey};
 use component_base::Feature;
 use component_base::metrics::{Counters, Desc, Sample, Stability, Value};
+use component_helpers::resource_claims::is_for_extended_resources;
 use controller::{
     Build, BuildError, CONTROLLER_UID, Controller, Cx, Descriptor, Next, Queue, ReconcileError, controller_uid,
 };
@@ -49,8 +50,6 @@ const CLAIMS: Desc = Desc::new("resourceclaim_controller_resource_claims", "Clai
     .labels(&["allocated", "admin_access", "source"]);
 /// The entry of the pod that a claim was made for.
 const CLAIM_NAME: &str = "resource.kubernetes.io/pod-claim-name";
-/// Says of a claim that the scheduler made it for extended resources.
-const EXTENDED: &str = "resource.kubernetes.io/extended-resource-claim";
 /// On claims that are allocated.
 const FINALIZER: &str = "resource.kubernetes.io/delete-protection";
 const FIELD_MANAGER: &str = "ResourceClaimController";
@@ -113,7 +112,7 @@ fn counts(claims: &[Arc<ResourceClaim>]) -> Vec<Sample> {
         let annotations = &claim.metadata.annotations;
         let source = if annotations.contains_key(CLAIM_NAME) {
             "resource_claim_template"
-        } else if annotations.get(EXTENDED).is_some_and(|value| value == "true") {
+        } else if is_for_extended_resources(claim) {
             "extended_resource"
         } else {
             ""

@@ -7,18 +7,18 @@ use std::sync::Arc;
 use api_machinery::meta::ObjectMeta;
 use api_types::core_v1::{Container, ContainerExtendedResourceRequest, Pod, PodExtendedResourceClaimStatus};
 use api_types::resource_v1::constants::device_allocation_mode::EXACT_COUNT;
+use api_types::resource_v1::constants::{EXTENDED_RESOURCE_CLAIM, EXTENDED_RESOURCE_CLAIM_ANNOTATION};
 use api_types::resource_v1::{DeviceRequest, ExactDeviceRequest, ResourceClaim};
 use component_helpers::owners::controller_reference;
 use component_helpers::pod_state::is_sidecar;
+use component_helpers::resource_names::can_be_devices;
 
 use super::tracker::Tracker;
-use crate::extended_resources::{ExtendedResources, can_be_devices};
+use crate::extended_resources::ExtendedResources;
 use crate::framework::Status;
 use crate::node_info::NodeView;
 use crate::pod_info::PodInfo;
 
-/// Says of a claim that it was made for extended resources.
-pub(super) const ANNOTATION: &str = "resource.kubernetes.io/extended-resource-claim";
 /// The name of the claim while it is in memory only.
 const IN_MEMORY: &str = "<extended-resources>";
 
@@ -112,7 +112,7 @@ impl SpecialClaim {
         let metadata = ObjectMeta {
             namespace: pod.metadata.namespace.clone(),
             generate_name: format!("{}-extended-resources-", pod.metadata.name),
-            annotations: [(ANNOTATION.to_owned(), "true".to_owned())].into(),
+            annotations: [(EXTENDED_RESOURCE_CLAIM_ANNOTATION.to_owned(), EXTENDED_RESOURCE_CLAIM.to_owned())].into(),
             owner_references: vec![controller_reference(pod)],
             ..ObjectMeta::default()
         };

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use api_types::resource_v1::{AllocationResult, ResourceClaim};
 use component_helpers::owners::controller_of;
+use component_helpers::resource_claims::is_for_extended_resources;
 use dra::Allocated;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::extended::ANNOTATION;
 use crate::listers::{Lister, NotFound};
 
 /// Index of claims by the uid of their managing controller.
@@ -146,10 +146,8 @@ impl Tracker {
 
     /// The claim that was made for the extended resources of a pod.
     pub(super) fn made_for(&self, pod_uid: &str) -> Option<Arc<ResourceClaim>> {
-        let is_made =
-            |claim: &&Arc<ResourceClaim>| claim.metadata.annotations.get(ANNOTATION).is_some_and(|own| own == "true");
         let owned = self.lister.by_index(BY_CONTROLLER, pod_uid);
-        let shown = owned.iter().find(is_made)?;
+        let shown = owned.iter().find(|claim| is_for_extended_resources(claim))?;
         self.get(&shown.metadata.namespace, &shown.metadata.name).ok()
     }
 

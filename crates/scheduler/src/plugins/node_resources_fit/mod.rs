@@ -11,9 +11,10 @@ use api_types::core_v1::{Node, Pod};
 use api_types::resource_v1::DeviceClass;
 use api_types::scheduler_config_v1::NodeResourcesFitArgs;
 use component_helpers::pod_requests;
+use component_helpers::resource_names::can_be_devices;
 
 use super::resource_scores::{Strategy, Weighed};
-use crate::extended_resources::{EXTENDED_RESOURCE, ExtendedResources, can_be_devices};
+use crate::extended_resources::{EXTENDED_RESOURCE, ExtendedResources};
 use crate::framework::{
     Action, BuildCx, Code, CycleCx, CycleState, EventObject, Filter, Hint, Plugin, PluginError, PreFilter, PreFiltered,
     PreScore, PreScored, Reason, Registration, Resource, Score, Status, StatusResult, by_resources, is_placed,
