@@ -1,21 +1,20 @@
 //! The feature gates whose two sides the server has. Code asks them where it acts (`docs/adr/0006-gates.md`).
 
+pub(crate) use component_base::shared_gates::{
+    CBOR, COORDINATED_ELECTION as COORDINATED, DECLARED_FEATURES as NODE_DECLARED_FEATURES, DEVICES,
+};
 use component_base::{Feature, Known};
 
 /// Large answers are compressed for clients that take it.
 pub(crate) const COMPRESS: Feature = Feature::named("APIResponseCompression");
 /// A client certificate may state its user's uid.
 pub(crate) const SUBJECT_UID: Feature = Feature::named("AllowParsingUserUIDFromCertAuth");
-/// CBOR is spoken, and custom objects are stored as it.
-pub(crate) const CBOR: Feature = Feature::named("CBORServingAndStorage");
 /// Who acts as somebody else may be allowed only a part of what the other may do.
 pub(crate) const CONSTRAINED_IMPERSONATION: Feature = Feature::named("ConstrainedImpersonation");
 /// Who tells which devices a claim has needs a right to it, and drivers one for their own.
 pub(crate) const CLAIM_RIGHTS: Feature = Feature::named("DRAResourceClaimGranularStatusAuthorization");
 /// Caches are compared with the store from time to time.
 pub(crate) const DETECT_INCONSISTENCY: Feature = Feature::named("DetectCacheInconsistency");
-/// Devices are allocated to pods. The API of it is here; the scheduler and the kubelet do their parts when theirs is on.
-pub(crate) const DEVICES: Feature = Feature::named("DynamicResourceAllocation");
 /// An issuer of tokens may be reached by one of the server's ways to others.
 pub(crate) const ISSUER_EGRESS: Feature = Feature::named("StructuredAuthenticationConfigurationEgressSelector");
 /// The keys of issuers of tokens are told of in metrics.
@@ -26,11 +25,6 @@ pub(crate) const KMS_V1: Feature = Feature::named("KMSv1");
 pub(crate) const REMOTE_UID: Feature = Feature::named("RemoteRequestHeaderUID");
 /// Policies may change what is written.
 pub(crate) const MUTATING_POLICIES: Feature = Feature::named("MutatingAdmissionPolicy");
-/// Nodes say which features they have, and updates of pods are held against it.
-pub(crate) const NODE_DECLARED_FEATURES: Feature = Feature::named("NodeDeclaredFeatures");
-
-/// Servers decide which of several instances of a component leads.
-pub(crate) const COORDINATED: Feature = kinds::gates::COORDINATED_ELECTION;
 
 /// Webhooks and policies may stand in files of the server.
 pub(crate) const MANIFESTS: Feature = kinds::gates::MANIFEST_BASED_ADMISSION;

@@ -18,7 +18,7 @@ pub mod tls;
 pub mod version;
 pub mod zpages;
 
-pub use feature_gates::{Feature, Gates, Known};
+pub use feature_gates::{Feature, Gates, Known, shared as shared_gates};
 pub use flags::Versions;
 pub use lifecycle::Lifecycle;
 pub use run::{Component, no_config_file, run, run_with};

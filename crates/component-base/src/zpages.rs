@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use api_machinery::time::Time;
 use api_machinery::{cbor, yaml};
 use base::{SharedClock, SharedRng};
+use feature_gates::shared::CBOR;
 use feature_gates::{Feature, Gates};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::json;
@@ -24,7 +25,6 @@ pub const FLAGZ: Feature = Feature::named("ComponentFlagz");
 pub const STATUSZ: Feature = Feature::named("ComponentStatusz");
 /// The gates of the pages, which every component that has the pages can switch.
 pub const GATES: &[Feature] = &[FLAGZ, STATUSZ];
-const CBOR: Feature = Feature::named("CBORServingAndStorage");
 
 const WARNING: &str = "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility \
                        guarantees and is for debugging purposes only.\n";

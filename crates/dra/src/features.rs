@@ -1,5 +1,9 @@
 //! The features of allocation that can be off.
 
+pub use feature_gates::shared::{
+    ADMIN_ACCESS, BINDING_CONDITIONS, CONSUMABLE_CAPACITY, DEVICE_STATUS, DEVICE_TAINTS, PARTITIONABLE_DEVICES,
+    PRIORITIZED_LIST,
+};
 use feature_gates::{Feature, Gates};
 
 /// What an allocator may do.
@@ -18,21 +22,6 @@ pub struct Features {
     /// Devices may wait for conditions before their pod is bound.
     pub binding_conditions: bool,
 }
-
-/// Requests may ask for devices that others use, to look after them.
-pub const ADMIN_ACCESS: Feature = Feature::named("DRAAdminAccess");
-/// Requests may have alternatives.
-pub const PRIORITIZED_LIST: Feature = Feature::named("DRAPrioritizedList");
-/// Devices may take from counters that their pool shares.
-pub const PARTITIONABLE_DEVICES: Feature = Feature::named("DRAPartitionableDevices");
-/// Devices may have taints.
-pub const DEVICE_TAINTS: Feature = Feature::named("DRADeviceTaints");
-/// Several claims may have parts of one device.
-pub const CONSUMABLE_CAPACITY: Feature = Feature::named("DRAConsumableCapacity");
-/// Devices may wait for conditions before their pod is bound.
-pub const BINDING_CONDITIONS: Feature = Feature::named("DRADeviceBindingConditions");
-/// Drivers tell the state of each device, without which nobody knows of conditions.
-pub const DEVICE_STATUS: Feature = Feature::named("DRAResourceClaimDeviceStatus");
 
 impl Features {
     /// The gates that are asked for.

@@ -7,6 +7,7 @@ mod feature;
 mod gate;
 mod gates;
 mod known;
+pub mod shared;
 mod table;
 #[cfg(test)]
 mod tests;

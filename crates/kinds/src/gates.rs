@@ -2,55 +2,29 @@
 //! switch (`docs/adr/0006-gates.md`).
 
 use feature_gates::Feature;
+pub(crate) use feature_gates::shared::API_SERVER_IDENTITY;
+pub use feature_gates::shared::{
+    ADMIN_ACCESS, BINDING_CONDITIONS, CLUSTER_TRUST_BUNDLE, CONSUMABLE_CAPACITY, COORDINATED_ELECTION, DEVICE_STATUS,
+    DEVICE_TAINTS, EXTENDED_RESOURCE, GENERIC_WORKLOAD, GROUP_PREEMPTION, PARTITIONABLE_DEVICES,
+    POD_CERTIFICATE_REQUEST, PRIORITIZED_LIST, STORAGE_VERSION_API, STORAGE_VERSION_MIGRATOR,
+};
 
-/// Claims may ask for devices that others use, to look after them.
-pub const ADMIN_ACCESS: Feature = Feature::named("DRAAdminAccess");
-/// Devices wait for conditions before a pod is bound.
-pub const BINDING_CONDITIONS: Feature = Feature::named("DRADeviceBindingConditions");
-/// Who leads is decided by API servers, which Leases tell. It is switched by those who take part.
-pub const COORDINATED_ELECTION: Feature = Feature::named("CoordinatedLeaderElection");
-/// Several claims have parts of a device.
-pub const CONSUMABLE_CAPACITY: Feature = Feature::named("DRAConsumableCapacity");
-/// Drivers tell the state of each device of a claim.
-pub const DEVICE_STATUS: Feature = Feature::named("DRAResourceClaimDeviceStatus");
-/// Devices have taints, and claims tolerate them.
-pub const DEVICE_TAINTS: Feature = Feature::named("DRADeviceTaints");
-/// Containers get devices as extended resources.
-pub const EXTENDED_RESOURCE: Feature = Feature::named("DRAExtendedResource");
-/// There are bundles of certificates to trust.
-pub const CLUSTER_TRUST_BUNDLE: Feature = Feature::named("ClusterTrustBundle");
-/// Pods are scheduled in groups.
-pub const GENERIC_WORKLOAD: Feature = Feature::named("GenericWorkload");
 /// Groups of pods share claims.
 pub const GROUP_CLAIMS: Feature = Feature::named("DRAWorkloadResourceClaims");
-/// Groups of pods have a priority.
-pub const GROUP_PREEMPTION: Feature = Feature::named("WorkloadAwarePreemption");
 /// Attributes of devices may be lists.
 pub const LIST_ATTRIBUTES: Feature = Feature::named("DRAListTypeAttributes");
 /// Admission is configured by files, too, whose names nothing else may have. It is switched by those who read the files.
 pub const MANIFEST_BASED_ADMISSION: Feature = Feature::named("ManifestBasedAdmissionControlConfig");
 /// What a node has goes with its devices.
 pub const NODE_ALLOCATABLE: Feature = Feature::named("DRANodeAllocatableResources");
-/// Devices take from what their pool shares.
-pub const PARTITIONABLE_DEVICES: Feature = Feature::named("DRAPartitionableDevices");
-/// Pods are given certificates.
-pub const POD_CERTIFICATE_REQUEST: Feature = Feature::named("PodCertificateRequest");
-/// Requests for devices have alternatives.
-pub const PRIORITIZED_LIST: Feature = Feature::named("DRAPrioritizedList");
 /// Autoscalers may scale to nothing. It is no field, and switched by those who serve autoscalers or act for them.
 pub const SCALE_TO_ZERO: Feature = Feature::named("HPAScaleToZero");
 /// Autoscalers say how far from its goal a metric may be.
 pub const SCALING_TOLERANCE: Feature = Feature::named("HPAConfigurableTolerance");
 /// Rolling updates of stateful sets may take several pods at a time. No controller does so yet: the field goes.
 pub const STATEFUL_SET_MAX_UNAVAILABLE: Feature = Feature::named("MaxUnavailableStatefulSet");
-/// Servers say which versions they store.
-pub const STORAGE_VERSION_API: Feature = Feature::named("StorageVersionAPI");
-/// Objects are rewritten in the version that is stored now.
-pub const STORAGE_VERSION_MIGRATOR: Feature = Feature::named("StorageVersionMigrator");
 /// Groups of pods stay within a domain.
 pub const TOPOLOGY_AWARE_GROUPS: Feature = Feature::named("TopologyAwareWorkloadScheduling");
-/// Each server has a name of its own. It cannot be switched, and is only here as others need it.
-pub(crate) const API_SERVER_IDENTITY: Feature = Feature::named("APIServerIdentity");
 
 /// All that can be switched.
 pub const SWITCHED: &[Feature] = &[

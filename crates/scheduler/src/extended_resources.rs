@@ -4,13 +4,10 @@ use std::sync::Arc;
 
 use api_types::resource_v1::DeviceClass;
 use api_types::resource_v1::constants::DEVICE_CLASS_RESOURCE_PREFIX;
-use component_base::Feature;
+pub(crate) use component_base::shared_gates::EXTENDED_RESOURCE;
 
 use crate::framework::BuildCx;
 use crate::listers::Lister;
-
-/// Containers get devices as extended resources.
-pub(crate) const EXTENDED_RESOURCE: Feature = Feature::named("DRAExtendedResource");
 
 /// Index of classes by the extended resource that they name.
 const BY_RESOURCE: &str = "extended-resource";

@@ -2,6 +2,10 @@
 //! besides where one is. Elsewhere nobody is given them.
 
 use api_types::rbac_v1::ClusterRole;
+use component_base::shared_gates::{
+    API_SERVER_IDENTITY, CLUSTER_TRUST_BUNDLE, GENERIC_WORKLOAD, POD_CERTIFICATE_REQUEST, POOL_STATUS,
+    STORAGE_VERSION_API, STORAGE_VERSION_MIGRATOR,
+};
 use component_base::{Feature, Gates};
 
 use super::facts::{BindingFact, RoleFact, RuleFact, SubjectFact, named, rule, subject};
@@ -29,7 +33,7 @@ impl Gated {
 
 static ALL: &[Gated] = &[
     Gated::controller(
-        &[Feature::named("ClusterTrustBundle")],
+        &[CLUSTER_TRUST_BUNDLE],
         "system:controller:kube-apiserver-serving-clustertrustbundle-publisher",
         &[subject("ServiceAccount", "kube-system", "kube-apiserver-serving-clustertrustbundle-publisher")],
         &[
@@ -39,7 +43,7 @@ static ALL: &[Gated] = &[
         ],
     ),
     Gated::controller(
-        &[Feature::named("PodCertificateRequest")],
+        &[POD_CERTIFICATE_REQUEST],
         "system:controller:podcertificaterequestcleaner",
         &[subject("ServiceAccount", "kube-system", "podcertificaterequestcleaner")],
         &[rule(&["delete", "get", "list", "watch"], &["certificates.k8s.io"], &["podcertificaterequests"])],
@@ -54,7 +58,7 @@ static ALL: &[Gated] = &[
         ],
     ),
     Gated::controller(
-        &[Feature::named("DRAResourcePoolStatus")],
+        &[POOL_STATUS],
         "system:controller:resourcepoolstatusrequest-controller",
         &[subject("ServiceAccount", "kube-system", "resourcepoolstatusrequest-controller")],
         &[
@@ -66,7 +70,7 @@ static ALL: &[Gated] = &[
         ],
     ),
     Gated::controller(
-        &[Feature::named("APIServerIdentity"), Feature::named("StorageVersionAPI")],
+        &[API_SERVER_IDENTITY, STORAGE_VERSION_API],
         "system:controller:storage-version-garbage-collector",
         &[subject("ServiceAccount", "kube-system", "storage-version-garbage-collector")],
         &[
@@ -80,7 +84,7 @@ static ALL: &[Gated] = &[
         ],
     ),
     Gated::controller(
-        &[Feature::named("StorageVersionMigrator")],
+        &[STORAGE_VERSION_MIGRATOR],
         "system:controller:storage-version-migrator-controller",
         &[subject("ServiceAccount", "kube-system", "storage-version-migrator-controller")],
         &[
@@ -98,8 +102,6 @@ struct More {
     role: &'static str,
     rules: &'static [RuleFact],
 }
-
-const GENERIC_WORKLOAD: Feature = Feature::named("GenericWorkload");
 
 static MORE: &[More] = &[
     More {

@@ -25,9 +25,10 @@ use component_base::flags::{Errors, Options};
 use component_base::health::{Check, Endpoint as HealthEndpoint, Health};
 use component_base::metrics::{Desc, Metrics, MetricsOptions, Stability};
 use component_base::serving::{BoxError, Response, SecureServing};
+use component_base::shared_gates::COORDINATED_ELECTION;
 use component_base::version::{BINARY, MinorVersion};
 use component_base::zpages::Zpages;
-use component_base::{Feature, Lifecycle, Versions};
+use component_base::{Lifecycle, Versions};
 use pki::{AltNames, CertificateAuthority, CertificateSpec, KeyAlgorithm, PrivateKey};
 
 pub use access::{Access, AccessError, AccessOptions, Refusal};
@@ -44,8 +45,6 @@ const MASTER_STATUS: Desc = Desc::new(
     Stability::Alpha,
 )
 .labels(&["name"]);
-/// The API servers decide who leads.
-pub const COORDINATED: Feature = Feature::named("CoordinatedLeaderElection");
 const HOSTNAME_FILE: &str = "/proc/sys/kernel/hostname";
 
 /// What a manager is told by the flags that all managers have.
@@ -237,7 +236,7 @@ where
 {
     let cx = options.client_cx(lifecycle);
     let client = Client::new(options.client.clone(), cx.clone())?;
-    let coordinates = options.may_be_coordinated && lifecycle.gates().enabled(COORDINATED);
+    let coordinates = options.may_be_coordinated && lifecycle.gates().enabled(COORDINATED_ELECTION);
     let elector = options.leader.clone().map(|mut config| {
         config.coordinated = coordinates.then(|| candidacy(lifecycle.versions()));
         let reporter = if options.election_reporter.is_empty() { options.name } else { &options.election_reporter };

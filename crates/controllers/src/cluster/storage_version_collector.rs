@@ -9,18 +9,15 @@ use api_machinery::time::Time;
 use api_types::apiserverinternal_v1alpha1::StorageVersion;
 use api_types::coordination_v1::Lease;
 use client::{Change, ClientError, ObjectKey, Scope};
-use component_base::Feature;
+use component_base::shared_gates::{API_SERVER_IDENTITY, STORAGE_VERSION_API};
 use component_helpers::api_server_leases;
 use component_helpers::storage_versions::set_common_version;
 use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileError};
 
-/// Servers tell which versions they store.
-pub(crate) const STORAGE_VERSION_API: Feature = Feature::named("StorageVersionAPI");
-
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "storageversion-garbage-collector-controller",
     aliases: &["storage-version-gc"],
-    gates: &[Feature::named("APIServerIdentity"), STORAGE_VERSION_API],
+    gates: &[API_SERVER_IDENTITY, STORAGE_VERSION_API],
     identity: "storage-version-garbage-collector",
     event_component: "",
     disabled_by_default: false,

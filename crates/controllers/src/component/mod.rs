@@ -12,13 +12,14 @@ use std::time::Duration;
 use api_machinery::value::ValueMap;
 use component_base::flags::Options;
 use component_base::serving::BoxError;
+use component_base::shared_gates::{
+    CLUSTER_TRUST_BUNDLE, COORDINATED_ELECTION, DEVICE_TAINTS, EXTENDED_RESOURCE, GENERIC_WORKLOAD,
+    POD_CERTIFICATE_REQUEST, STORAGE_VERSION_API, STORAGE_VERSION_MIGRATOR,
+};
 use component_base::{Component, Feature, Gates, Known, Lifecycle, no_config_file};
-use controller::process::{COORDINATED, Leading, run_process};
+use controller::process::{Leading, run_process};
 use controller::{ControllerSet, Environment, Stopped};
-use kinds::gates::{CLUSTER_TRUST_BUNDLE, DEVICE_TAINTS, EXTENDED_RESOURCE, GENERIC_WORKLOAD, POD_CERTIFICATE_REQUEST};
 
-use crate::cluster::storage_version_collector::STORAGE_VERSION_API;
-use crate::cluster::storage_version_migrator::STORAGE_VERSION_MIGRATOR;
 use crate::{ALL, volumes};
 use options::Config;
 
@@ -29,7 +30,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 const RELEASE_ON_EXIT: Feature = Feature::named("ControllerManagerReleaseLeaderElectionLockOnExit");
 /// The gates whose two sides are here, and the one whose only part for this component is.
 const GATES: Known = Known::switching(&[
-    &[RELEASE_ON_EXIT, COORDINATED, STORAGE_VERSION_API, STORAGE_VERSION_MIGRATOR, volumes::selinux::GATE],
+    &[RELEASE_ON_EXIT, COORDINATED_ELECTION, STORAGE_VERSION_API, STORAGE_VERSION_MIGRATOR, volumes::selinux::GATE],
     &[CLUSTER_TRUST_BUNDLE, DEVICE_TAINTS, EXTENDED_RESOURCE, GENERIC_WORKLOAD, POD_CERTIFICATE_REQUEST],
     crate::autoscaling::horizontal::GATES,
     crate::devices::pool_status::GATES,

@@ -11,10 +11,10 @@ use api_types::resource_v1alpha3::{PoolStatus, ResourcePoolStatusRequest, Resour
 use client::{Change, Informer, ObjectKey};
 use component_base::Feature;
 use component_base::metrics::{Counters, Desc, Histograms, Stability, exponential};
+use component_base::shared_gates::POOL_STATUS;
 use component_helpers::conditions;
 use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileError};
 
-const POOL_STATUS: Feature = Feature::named("DRAResourcePoolStatus");
 /// The gates that this controller asks.
 pub(crate) const GATES: &[Feature] = &[POOL_STATUS];
 

@@ -13,10 +13,9 @@ use api_types::resource_v1::{
     DeviceRequestAllocationResult, DeviceTaint, DeviceToleration, ResourceClaim, ResourceSlice,
 };
 use client::{Change, EventType, Informer, ObjectKey};
-use component_base::Feature;
 use component_base::metrics::{Counters, Desc, Histograms, Stability};
+use component_base::shared_gates::{DEVICE_TAINTS, DEVICES};
 use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileError};
-use kinds::gates::DEVICE_TAINTS;
 use parking_lot::Mutex;
 
 use super::resource_claim::naming::{Named, is_of, is_reserved};
@@ -26,7 +25,7 @@ use crate::nodes::taint_eviction::evict_once;
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "device-taint-eviction-controller",
     aliases: &[],
-    gates: &[Feature::named("DynamicResourceAllocation"), DEVICE_TAINTS],
+    gates: &[DEVICES, DEVICE_TAINTS],
     identity: "device-taint-eviction-controller",
     event_component: "device-taint-eviction-controller",
     disabled_by_default: false,

@@ -20,6 +20,7 @@ pub(crate) use validate::{LIMITED_SWAP, content_type};
 
 /// The gates that change something here.
 pub(crate) mod gates {
+    pub(crate) use component_base::shared_gates::{DECLARED_FEATURES, EXTENDED_RESOURCE};
     use component_base::{Feature, Known};
 
     pub(crate) const CPU_POLICY_ALPHA_OPTIONS: Feature = Feature::named("CPUManagerPolicyAlphaOptions");
@@ -29,8 +30,6 @@ pub(crate) mod gates {
     pub(crate) const GRACEFUL_SHUTDOWN: Feature = Feature::named("GracefulNodeShutdown");
     pub(crate) const GRACEFUL_SHUTDOWN_BY_PRIORITY: Feature = Feature::named("GracefulNodeShutdownBasedOnPodPriority");
     pub(crate) const RESIZE_INIT_CONTAINERS: Feature = Feature::named("InPlacePodVerticalScalingInitContainers");
-    pub(crate) const DECLARED_FEATURES: Feature = Feature::named("NodeDeclaredFeatures");
-    pub(crate) const EXTENDED_RESOURCE: Feature = Feature::named("DRAExtendedResource");
     pub(crate) const CREDENTIAL_TOKENS: Feature = Feature::named("KubeletServiceAccountTokenForCredentialProviders");
     pub(crate) const ENSURE_PULLED: Feature = Feature::named("KubeletEnsureSecretPulledImages");
     pub(crate) const LIST_ACTIVE_PODS: Feature = Feature::named("KubeletPodResourcesListUseActivePods");

@@ -26,8 +26,9 @@ use component_base::flags::Options;
 use component_base::health::Check;
 use component_base::metrics::{Metrics, MetricsOptions};
 use component_base::serving::{BoxError, text};
+use component_base::shared_gates::COORDINATED_ELECTION;
 use component_base::{Component, Gates, Known, Lifecycle};
-use controller::process::{COORDINATED, Leading, run_process};
+use controller::process::{Leading, run_process};
 use http::StatusCode;
 
 pub use client_writer::ClientWriter;
@@ -55,7 +56,7 @@ pub const COMPONENT: Component = Component {
             scores them, and binds the pod to the best one.",
     flags: flags::FLAGS,
     gates: Known::switching(&[
-        &[COORDINATED, config::BATCHING, NODE_EXPECTATION],
+        &[COORDINATED_ELECTION, config::BATCHING, NODE_EXPECTATION],
         component_base::zpages::GATES,
         plugins::VOLUME_GATES,
         plugins::DEVICE_GATES,

@@ -7,15 +7,11 @@ use std::sync::Arc;
 use api_types::core_v1::Pod;
 use api_types::scheduling_v1alpha2::PodGroup;
 use component_base::Feature;
+pub(crate) use component_base::shared_gates::{GENERIC_WORKLOAD, GROUP_PREEMPTION};
 use parking_lot::Mutex;
 
-/// Pods are scheduled in groups.
-pub(crate) const GENERIC_WORKLOAD: Feature = Feature::named("GenericWorkload");
 /// A group may want to be scheduled all at once, or not at all.
 pub(crate) const GANG_SCHEDULING: Feature = Feature::named("GangScheduling");
-
-/// A group evicts others as one, and may be evicted as one.
-pub(crate) const GROUP_PREEMPTION: Feature = Feature::named("WorkloadAwarePreemption");
 
 /// The groups of all pods that are known.
 #[derive(Default)]

@@ -8,9 +8,9 @@ use api_machinery::object::Kind as _;
 use api_types::core_v1::Pod;
 use api_types::resource_v1::{DeviceClass, ResourceClaim};
 use client::{Discovered, Informer, ObjectKey, ServedResource};
+use component_base::shared_gates::EXTENDED_RESOURCE;
 use component_helpers::quota::ExtendedDevices;
 use controller::{Build, CONTROLLER_UID, controller_uid, is_controlled_by};
-use kinds::gates::EXTENDED_RESOURCE;
 
 /// Index of classes by the extended resource that they name.
 const BY_RESOURCE: &str = "extended-resource";

@@ -19,7 +19,7 @@ use api_machinery::meta::Condition;
 use api_types::storagemigration_v1beta1::StorageVersionMigration;
 use api_types::storagemigration_v1beta1::constants::migration_condition_type::{FAILED, RUNNING, SUCCEEDED};
 use client::{Change, ClientError, ObjectKey, RestMapper, ServedResource};
-use component_base::Feature;
+use component_base::shared_gates::STORAGE_VERSION_MIGRATOR;
 use component_helpers::conditions::{find, is_true, set};
 use controller::{Build, BuildError, Cx, Descriptor};
 
@@ -27,9 +27,6 @@ use crate::Settings;
 use rewrite::Rewrite;
 use turns::Turns;
 use version::Version;
-
-/// Objects are rewritten in the version that is stored now.
-pub(crate) const STORAGE_VERSION_MIGRATOR: Feature = Feature::named("StorageVersionMigrator");
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "storage-version-migrator-controller",

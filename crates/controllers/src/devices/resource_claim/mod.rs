@@ -18,11 +18,11 @@ use api_types::resource_v1::{ResourceClaim, ResourceClaimTemplate};
 use client::{Change, Informer, ObjectKey};
 use component_base::Feature;
 use component_base::metrics::{Counters, Desc, Sample, Stability, Value};
+use component_base::shared_gates::{ADMIN_ACCESS, DEVICES, PRIORITIZED_LIST};
 use component_helpers::resource_claims::is_for_extended_resources;
 use controller::{
     Build, BuildError, CONTROLLER_UID, Controller, Cx, Descriptor, Next, Queue, ReconcileError, controller_uid,
 };
-use kinds::gates::{ADMIN_ACCESS, PRIORITIZED_LIST};
 use parking_lot::Mutex;
 
 use self::memory::{Gone, Made};
@@ -30,7 +30,6 @@ use self::naming::{claims_of, has_claims, is_done};
 use self::pods::{Allowed, wants_admin_access};
 use crate::Settings;
 
-const DEVICES: Feature = Feature::named("DynamicResourceAllocation");
 /// The gates that this controller asks.
 pub(crate) const GATES: &[Feature] = &[DEVICES, ADMIN_ACCESS, PRIORITIZED_LIST];
 

@@ -21,6 +21,7 @@ use api_types::resource_v1::{AllocationResult, DeviceClass, ResourceClaim};
 use async_trait::async_trait;
 use base::{CancellationToken, SharedClock, SharedRng, TaskGroup};
 use component_base::Feature;
+use component_base::shared_gates::DEVICES;
 use component_helpers::node_affinity::selector_matches;
 use component_helpers::resource_claims::is_reserved_for;
 use dra::{AllocateError, Allocator, CandidateNode, Features, Inventory, Selectors};
@@ -45,12 +46,10 @@ pub(super) use offered::Offered;
 pub(super) use tracker::Tracker;
 
 pub(super) const NAME: &str = "DynamicResources";
-/// The feature itself: it cannot be switched off.
-const ALLOCATION: Feature = Feature::named("DynamicResourceAllocation");
 /// A look at one node has an end.
 pub(crate) const FILTER_TIMEOUT: Feature = Feature::named("DRASchedulerFilterTimeout");
-/// The gates whose two sides are here.
-pub(crate) const GATES: &[Feature] = &[ALLOCATION, EXTENDED_RESOURCE, FILTER_TIMEOUT];
+/// The gates whose two sides are here, and that of allocation itself, which cannot be switched off.
+pub(crate) const GATES: &[Feature] = &[DEVICES, EXTENDED_RESOURCE, FILTER_TIMEOUT];
 
 const NOT_AVAILABLE: &str = "resourceclaim not available on the node";
 const NOT_ENOUGH: &str = "cannot allocate all claims";

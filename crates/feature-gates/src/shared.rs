@@ -1,0 +1,44 @@
+//! The gates that several crates ask, each once. One that a single crate asks is a constant next to the code that does.
+
+use crate::feature::Feature;
+
+/// Claims may ask for devices that others use, to look after them.
+pub const ADMIN_ACCESS: Feature = Feature::named("DRAAdminAccess");
+/// Each API server has a name of its own.
+pub const API_SERVER_IDENTITY: Feature = Feature::named("APIServerIdentity");
+/// Devices wait for conditions before a pod is bound.
+pub const BINDING_CONDITIONS: Feature = Feature::named("DRADeviceBindingConditions");
+/// CBOR is spoken, and custom objects are stored as it.
+pub const CBOR: Feature = Feature::named("CBORServingAndStorage");
+/// There are bundles of certificates to trust.
+pub const CLUSTER_TRUST_BUNDLE: Feature = Feature::named("ClusterTrustBundle");
+/// Several claims have parts of a device.
+pub const CONSUMABLE_CAPACITY: Feature = Feature::named("DRAConsumableCapacity");
+/// Who leads is decided by API servers, which Leases tell.
+pub const COORDINATED_ELECTION: Feature = Feature::named("CoordinatedLeaderElection");
+/// Nodes say which features they have.
+pub const DECLARED_FEATURES: Feature = Feature::named("NodeDeclaredFeatures");
+/// Drivers tell the state of each device of a claim, without which nobody knows of conditions.
+pub const DEVICE_STATUS: Feature = Feature::named("DRAResourceClaimDeviceStatus");
+/// Devices have taints, and claims tolerate them.
+pub const DEVICE_TAINTS: Feature = Feature::named("DRADeviceTaints");
+/// Devices are allocated to pods.
+pub const DEVICES: Feature = Feature::named("DynamicResourceAllocation");
+/// Containers get devices as extended resources.
+pub const EXTENDED_RESOURCE: Feature = Feature::named("DRAExtendedResource");
+/// Pods are scheduled in groups.
+pub const GENERIC_WORKLOAD: Feature = Feature::named("GenericWorkload");
+/// Groups of pods have a priority: each evicts others as one, and may be evicted as one.
+pub const GROUP_PREEMPTION: Feature = Feature::named("WorkloadAwarePreemption");
+/// Devices take from what their pool shares.
+pub const PARTITIONABLE_DEVICES: Feature = Feature::named("DRAPartitionableDevices");
+/// Pods are given certificates.
+pub const POD_CERTIFICATE_REQUEST: Feature = Feature::named("PodCertificateRequest");
+/// It is told how many devices there are.
+pub const POOL_STATUS: Feature = Feature::named("DRAResourcePoolStatus");
+/// Requests for devices have alternatives.
+pub const PRIORITIZED_LIST: Feature = Feature::named("DRAPrioritizedList");
+/// Servers say which versions they store.
+pub const STORAGE_VERSION_API: Feature = Feature::named("StorageVersionAPI");
+/// Objects are rewritten in the version that is stored now.
+pub const STORAGE_VERSION_MIGRATOR: Feature = Feature::named("StorageVersionMigrator");
