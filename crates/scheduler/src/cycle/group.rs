@@ -17,6 +17,8 @@ use super::{Case, Pass, ScheduleResult, Scheduler, Work};
 use crate::framework::{Code, GroupKey, Nomination, Profile, Status};
 use crate::metrics::AttemptResult;
 use crate::plugins::gang_min_count;
+use crate::pod_info::PodInfo;
+use crate::preemption::execute::Execution;
 use crate::queued_pod::QueuedPod;
 use crate::writer::{ObjectWriter, WriteError};
 
@@ -38,6 +40,28 @@ struct Trial {
     is_complete: bool,
     /// What went wrong with one of them.
     error: Option<String>,
+}
+
+/// A group that has too few places, and its pods, which have none any more and are in no queue yet.
+pub(super) struct GivenUp {
+    pub(super) key: GroupKey,
+    pub(super) profile: Arc<Profile>,
+    pub(super) started: Instant,
+    /// Pods that had a place.
+    back: Vec<QueuedPod>,
+    unplaced: Vec<(Case, NoFit)>,
+    refused: Vec<(QueuedPod, Failure)>,
+    /// Whether places for those that had none would be enough.
+    preempts: bool,
+}
+
+impl GivenUp {
+    /// All of its pods.
+    pub(super) fn members(&self) -> Vec<Arc<PodInfo>> {
+        let (back, unplaced) = (self.back.iter(), self.unplaced.iter().map(|(case, _)| &case.pod));
+        let all = back.chain(unplaced).chain(self.refused.iter().map(|own| &own.0));
+        all.map(|pod| Arc::clone(&pod.info)).collect()
+    }
 }
 
 /// What an attempt came to, as the group's status tells.
@@ -114,7 +138,11 @@ impl Scheduler {
                 let result = PodGroupResult { result: AttemptResult::Scheduled, message: String::new() };
                 (self.taken(trial, profile, started), result)
             }
-            None => self.given_up(&mut pass, trial, key, placed_before, profile, started),
+            None => {
+                let group = self.group(key);
+                let given_up = given_up(trial, key, group.as_deref(), placed_before, profile, started);
+                return self.make_room(&mut pass, given_up, group, placed_before);
+            }
         };
         results.extend(self.told(key, profile, &result, started));
         results
@@ -174,29 +202,16 @@ impl Scheduler {
         results
     }
 
-    /// Too few have a place: nobody keeps his. Where room can be made for enough of the others, it is looked for.
-    fn given_up(
+    /// Puts the pods of a group back that has too few places; it may wait for others that are evicted for it.
+    pub(super) fn put_all_back(
         self: &Arc<Self>,
-        pass: &mut Pass,
-        trial: Trial,
-        key: &GroupKey,
-        placed_before: usize,
-        profile: &Arc<Profile>,
-        started: Instant,
-    ) -> (Vec<ScheduleResult>, PodGroupResult) {
-        let group = self.group(key);
-        let wanted = group.as_deref().and_then(gang_min_count).unwrap_or(0);
-        let can_be_helped = trial.unplaced.iter().filter(|(_, no_fit)| no_fit.can_be_helped()).count();
-        let preempts = can_be_helped > 0 && placed_before + trial.placed.len() + can_be_helped >= wanted;
-        let Trial { placed, unplaced, refused, .. } = trial;
-        let back = taken_back(placed);
-        // Before they are back in the queue, where they are held as long as others are evicted for them.
-        let members =
-            back.iter().chain(unplaced.iter().map(|(case, _)| &case.pod)).chain(refused.iter().map(|own| &own.0));
-        let members = members.map(|pod| Arc::clone(&pod.info)).collect();
+        given_up: GivenUp,
+        evicting: Option<Result<Option<Execution>, Status>>,
+    ) -> Vec<ScheduleResult> {
+        let GivenUp { key, profile, started, back, unplaced, refused, preempts } = given_up;
         let mut results = Vec::new();
         let mut message = UNSCHEDULABLE.to_owned();
-        match group.and_then(|group| self.preempt_for_group(pass, group, members, placed_before, profile)) {
+        match evicting {
             None => {}
             Some(Ok(execution)) => {
                 WAITING.clone_into(&mut message);
@@ -205,18 +220,20 @@ impl Scheduler {
             Some(Err(status)) => message = format!("{UNSCHEDULABLE}, {status}"),
         }
         let status = Status::unschedulable(format!("{message}, {FOR_OTHERS}"));
-        results.extend(self.given_back(back, profile, &status, started));
+        results.extend(self.given_back(back, &profile, &status, started));
         for (case, no_fit) in unplaced {
             results.push(match no_fit {
                 NoFit::Nowhere { diagnosis, .. } if !preempts => {
                     let failure = Failure::no_fit(*diagnosis);
-                    ScheduleResult::of(self.failed(case.pod, profile, failure, Nomination::Clear, started))
+                    ScheduleResult::of(self.failed(case.pod, &profile, failure, Nomination::Clear, started))
                 }
                 no_fit => self.conclude(case, Err(no_fit)),
             });
         }
-        results.extend(self.refused(refused, profile, started));
-        (results, PodGroupResult { result: AttemptResult::Unschedulable, message })
+        results.extend(self.refused(refused, &profile, started));
+        let result = PodGroupResult { result: AttemptResult::Unschedulable, message };
+        results.extend(self.told(&key, &profile, &result, started));
+        results
     }
 
     /// Something went wrong with one of them: all fail.
@@ -298,6 +315,23 @@ impl Scheduler {
         let write = GroupWrite { objects: Arc::clone(&self.objects), group, condition };
         Some(ScheduleResult { work: Some(Work::Group(Box::new(write))), ..ScheduleResult::default() })
     }
+}
+
+/// Too few have a place: nobody keeps his.
+fn given_up(
+    trial: Trial,
+    key: &GroupKey,
+    group: Option<&PodGroup>,
+    placed_before: usize,
+    profile: &Arc<Profile>,
+    started: Instant,
+) -> GivenUp {
+    let Trial { placed, unplaced, refused, .. } = trial;
+    let wanted = group.and_then(gang_min_count).unwrap_or(0);
+    let can_be_helped = unplaced.iter().filter(|(_, no_fit)| no_fit.can_be_helped()).count();
+    let preempts = can_be_helped > 0 && placed_before + placed.len() + can_be_helped >= wanted;
+    let (key, profile, back) = (key.clone(), Arc::clone(profile), taken_back(placed));
+    GivenUp { key, profile, started, back, unplaced, refused, preempts }
 }
 
 /// Takes all places back, the last first.

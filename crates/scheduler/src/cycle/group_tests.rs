@@ -207,6 +207,78 @@ async fn a_group_evicts_as_one() {
     assert_eq!((chosen, bound(&lines).len()), (3, 3), "{lines:?}");
 }
 
+/// A gang of two for which four pods would have to go, and what the attempt leaves to be done.
+fn gang_without_room() -> (Gangs, Vec<ScheduleResult>) {
+    let gangs = Gangs::evicting(true);
+    gangs.group_of("g", gang_of_ten(2));
+    for number in 0..4 {
+        gangs.fixture.pod(pod(&format!("old{number}")).request("cpu", "1").priority(0).on("a"));
+    }
+    ["p", "q"].into_iter().for_each(|name| drop(gangs.fixture.pod(member_of_two(name))));
+    let first = gangs.fixture.scheduler.queue().try_pop().unwrap();
+    let results = gangs.fixture.scheduler.schedule_next(first);
+    (gangs, results)
+}
+
+fn member_of_two(name: &str) -> PodBuilder {
+    pod(name).request("cpu", "2").priority(10).grouped("g")
+}
+
+async fn evicted_by(gangs: &Gangs, results: Vec<ScheduleResult>) -> usize {
+    for result in results {
+        result.finish().await;
+    }
+    gangs.fixture.lines().iter().filter(|line| line.starts_with("delete old")).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn others_are_decided_about_while_it_is_found_out_who_goes() {
+    let (gangs, results) = gang_without_room();
+    assert!(matches!(&results[..], [only] if only.search.is_some()), "nothing else is there before that is known");
+    gangs.fixture.scheduler.node_added(&node("b").capacity("cpu", "1").build());
+    gangs.fixture.pod(pod("alone").request("cpu", "1").priority(-1));
+    let (chosen, lines) = gangs.step().await.unwrap();
+    assert_eq!((chosen, bound(&lines)), (1, vec!["alone b"]));
+    assert_eq!(evicted_by(&gangs, results).await, 4);
+    assert_eq!(
+        gangs.told(),
+        ["g: PodGroupScheduled=False Unschedulable pod group is waiting for preemption to complete"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_found_is_looked_at_again_in_the_present() {
+    for (name, change, evicted) in [
+        ("nothing has changed", (|_| {}) as fn(&Gangs), 4),
+        ("there is room now", |gangs| gangs.fixture.scheduler.node_added(&node("b").build()), 0),
+        (
+            "one is gone already",
+            |gangs| {
+                let gone = pod("old0").request("cpu", "1").priority(0).on("a").build();
+                gangs.fixture.scheduler.pod_deleted(&gone);
+            },
+            3,
+        ),
+        (
+            "an important one has come",
+            |gangs| drop(gangs.fixture.pod(pod("new").request("cpu", "1").priority(99).on("a"))),
+            0,
+        ),
+        (
+            "a pod of the group is gone",
+            |gangs| {
+                let gone = member_of_two("q").build();
+                gangs.fixture.pods.remove(&gone.metadata.namespace, &gone.metadata.name);
+            },
+            0,
+        ),
+    ] {
+        let (gangs, results) = gang_without_room();
+        change(&gangs);
+        assert_eq!(evicted_by(&gangs, results).await, evicted, "{name}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn nobody_goes_for_a_group_that_has_no_room_without_him() {
     let spec = |mut spec: serde_json::Value, key: &str, value: serde_json::Value| {

@@ -33,6 +33,7 @@ use api_types::core_v1::Pod;
 use api_types::policy_v1::PodDisruptionBudget;
 use api_types::scheduling_v1alpha2::PodGroup;
 use base::{CancellationToken, SharedClock, SharedRng, TaskGroup};
+use futures_util::future::join_all;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
@@ -61,7 +62,7 @@ use algorithm::{Decision, Look, NoFit};
 use batching::Batch;
 use failure::Failure;
 use inquiry::Inquiry;
-use search::{MAX_SEARCHES, Search};
+use search::{MAX_SEARCHES, Search, Searching};
 
 /// Bindings and status writes under way at once; the loop waits when there are more. A pod that waits for something else
 /// before it is bound, such as a volume, does not count: it holds its room on the node, and nobody up.
@@ -177,7 +178,7 @@ pub struct ScheduleResult {
     /// Where remote plugins have a say, the decision that waits for them; nothing else is there before it is made.
     pub(crate) inquiry: Option<Box<Inquiry>>,
     /// Where no node fits, the search for pods to evict; nothing is written before it has ended.
-    pub(crate) search: Option<Box<Search>>,
+    pub(crate) search: Option<Searching>,
     /// Evictions to carry out.
     pub(crate) preemption: Option<Execution>,
 }
@@ -287,9 +288,14 @@ impl Scheduler {
         let place = Arc::clone(&self.searches).acquire_owned().await.ok()?;
         let writes = Arc::clone(&self.writes);
         tasks.spawn_cancellable("post-filter", async move {
-            let outcome = search.run().await;
+            let outcomes = search.run().await;
             drop(place);
-            outcome.write(writes.acquire_owned().await.ok()).await;
+            // As many as there are pods in a group, and each has its turn.
+            join_all(outcomes.into_iter().map(|outcome| {
+                let turn = Arc::clone(&writes).acquire_owned();
+                async { outcome.write(turn.await.ok()).await }
+            }))
+            .await;
         });
         Some(())
     }
@@ -369,7 +375,7 @@ impl Scheduler {
             Err(NoFit::Nowhere { state, diagnosis }) => {
                 let (scheduler, diagnosis) = (Arc::clone(self), *diagnosis);
                 let search = Search { scheduler, profile, pod, snapshot, nominated, state, diagnosis, started };
-                ScheduleResult { search: Some(Box::new(search)), ..ScheduleResult::default() }
+                ScheduleResult { search: Some(Searching::Pod(Box::new(search))), ..ScheduleResult::default() }
             }
             Err(NoFit::Failed(status)) => {
                 ScheduleResult::of(self.failed(pod, &profile, Failure::of(&status), Nomination::Clear, started))
@@ -515,11 +521,11 @@ impl ScheduleResult {
             Some(inquiry) => inquiry.run().await,
             None => self,
         };
-        let outcome = match decided.search {
+        let outcomes = match decided.search {
             Some(search) => search.run().await,
-            None => decided,
+            None => vec![decided],
         };
-        outcome.write(None).await;
+        join_all(outcomes.into_iter().map(|outcome| outcome.write(None))).await;
     }
 
     /// Writes what is to be written: evictions beside the pod's own status.

@@ -8,6 +8,7 @@ use api_machinery::time::Time;
 use tokio::time::Instant;
 
 use super::failure::Failure;
+use super::group_preemption::GroupSearch;
 use super::{Pass, ScheduleResult, Scheduler};
 use crate::cache::Snapshot;
 use crate::framework::{
@@ -21,6 +22,33 @@ use crate::queued_pod::QueuedPod;
 pub(super) const MAX_SEARCHES: usize = 16;
 /// Candidates that are looked at again, as far as the ones before do not hold any more.
 const MAX_SECOND_LOOKS: usize = 16;
+
+/// What is looked for beside the loop.
+pub(crate) enum Searching {
+    /// The way out for a pod.
+    Pod(Box<Search>),
+    /// Others that can go for a group of pods.
+    Group(Box<GroupSearch>),
+}
+
+impl Searching {
+    /// Searches; all pods are back in the queue when this returns.
+    pub(super) async fn run(self) -> Vec<ScheduleResult> {
+        let group = match self {
+            Self::Pod(search) => return vec![search.run().await],
+            Self::Group(search) => search,
+        };
+        let mut results = Vec::new();
+        for mut result in group.run().await {
+            // What a pod of the group could do on its own.
+            match result.search.take() {
+                Some(Self::Pod(search)) => results.push(search.run().await),
+                _ => results.push(result),
+            }
+        }
+        results
+    }
+}
 
 /// A pod that fits nowhere, and all that a search has to go by.
 pub(crate) struct Search {
@@ -113,7 +141,7 @@ impl Scheduler {
     }
 
     /// Whether the pod is still there and without a node.
-    fn is_waiting(&self, info: &PodInfo) -> bool {
+    pub(super) fn is_waiting(&self, info: &PodInfo) -> bool {
         let meta = &info.pod.metadata;
         let newest = self.pods.find(&meta.namespace, &meta.name);
         newest.is_some_and(|newest| newest.metadata.uid == meta.uid && newest.spec.node_name.is_empty())
