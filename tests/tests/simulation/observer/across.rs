@@ -132,8 +132,17 @@ mod tests {
         evicted["conditions"] = json!([
             {"type": "Ready", "status": "True"},
             {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}]);
-        let pods = history::<Pod>(&[pod("5", &[], ready()), pod("6", &[], evicted)]);
-        for (announced, expected) in [(json!({"p": "2026-01-01T00:00:00Z"}), 0), (json!({}), 1)] {
+        let ending = |mut pod: Value| {
+            pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:30Z");
+            pod
+        };
+        let (before, after) = (pod("5", &[], ready()), pod("6", &[], evicted));
+        for (before, announced, expected) in [
+            (before.clone(), json!({"p": "2026-01-01T00:00:00Z"}), 0),
+            (before.clone(), json!({}), 1),
+            (ending(before), json!({}), 0),
+        ] {
+            let pods = history::<Pod>(&[before, ending(after.clone())]);
             let metadata = json!({"name": "b", "uid": "b", "resourceVersion": "4"});
             let budgets = history(&[json!({"metadata": metadata, "status": {"disruptedPods": announced}})]);
             assert_eq!(evictions(&pods, &budgets).len(), expected);

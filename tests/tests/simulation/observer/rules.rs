@@ -63,7 +63,7 @@ pub(crate) struct Pods {
     pub(super) addresses: BTreeMap<String, String>,
     /// The version at which they were ready first.
     pub(super) ready: BTreeMap<String, u64>,
-    /// The names of pods that were evicted while they were ready.
+    /// The names of pods that were evicted while they were ready and not about to end.
     pub(super) evicted: BTreeSet<String>,
     /// The pods of the Job that only counts them, which succeeded while they were held to be counted.
     pub(super) succeeded: BTreeSet<String>,
@@ -115,7 +115,9 @@ fn remember(memory: &mut Pods, change: &Change<'_, Pod>) {
         memory.ready.entry(uid.clone()).or_insert_with(|| version(&pod.metadata));
     }
     let is_evicted = |pod: &Pod| pod.status.conditions.iter().any(|own| own.reason == EVICTED);
-    if change.before.is_some_and(|before| is_ready(before) && !is_evicted(before)) && is_evicted(pod) {
+    // One whose end has begun is evicted whatever its budget says.
+    let counts = |before: &Pod| is_ready(before) && before.metadata.deletion_timestamp.is_none();
+    if change.before.is_some_and(|before| counts(before) && !is_evicted(before)) && is_evicted(pod) {
         memory.evicted.insert(pod.metadata.name.clone());
     }
     let is_of_job = pod.metadata.owner_references.iter().any(|owner| owner.name == COUNTED);
