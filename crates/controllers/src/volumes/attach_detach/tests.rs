@@ -8,6 +8,10 @@ use api_types::core_v1::{
     Taint, Volume,
 };
 use api_types::storage_v1::VolumeError;
+use bytes::Bytes;
+use client::fake::FakeServer;
+use client::{Transport, TransportError};
+use component_base::serving::Body;
 
 use super::plan::{BackOff, Condition, Detach, Force, Progress, Work, plan_detach, progress};
 use super::state::{Elsewhere, Entry};
@@ -187,7 +191,12 @@ fn node(name: &str) -> Node {
 
 /// The cluster that most tests begin with: two nodes and a volume with its claim.
 fn start(mode: &str) -> Running {
-    let run = Running::start(&[DESCRIPTOR]);
+    start_over(mode, FakeServer::transport)
+}
+
+/// The same, on a server that is reached over another transport.
+fn start_over(mode: &str, transport: impl FnOnce(&FakeServer) -> Arc<dyn Transport>) -> Running {
+    let run = Running::start_over(&[DESCRIPTOR], Settings::default(), transport);
     run.put(NODES_AT, &node("a"));
     run.put(NODES_AT, &node("b"));
     run.put(VOLUMES_AT, &volume("v", mode));
@@ -293,6 +302,49 @@ async fn a_volume_comes_with_its_pod_and_goes_after_it() {
     assert_eq!(listed(&run, "a"), [] as [String; 0]);
     finish_detaching(&run).await;
     run.assert_steady().await;
+}
+
+/// A kubelet that says that it mounts the volume as soon as its node's status is written.
+struct Mounting {
+    server: FakeServer,
+    inner: Arc<dyn Transport>,
+}
+
+#[async_trait::async_trait]
+impl Transport for Mounting {
+    async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Body>, TransportError> {
+        let is_written = request.method() == http::Method::PATCH && request.uri().path().ends_with("/nodes/a/status");
+        let answer = self.inner.send(request).await;
+        let node = self.server.objects(NODES_AT).into_iter().find(|one| one["metadata"]["name"] == "a");
+        if let Some(mut node) = node.filter(|_| is_written) {
+            node["status"]["volumesInUse"] = vec![NAME].into();
+            self.server.put(NODES_AT, node);
+        }
+        answer
+    }
+
+    fn server(&self) -> &str {
+        self.inner.server()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_volume_that_is_mounted_at_the_last_moment_stays() {
+    let run =
+        start_over("ReadWriteOnce", |server| Arc::new(Mounting { server: server.clone(), inner: server.transport() }));
+    run.put(PODS_AT, &user("p", "a", "v"));
+    run_until_idle().await;
+    attach_all(&run).await;
+    run.server.remove(PODS_AT, "ns", "p");
+    run_until_idle().await;
+    mounts(&run, "a", &[]);
+    run_until_idle().await;
+    assert_eq!(
+        run.requests("DELETE", "volumeattachments"),
+        0,
+        "it was free when that was decided, and is not any more"
+    );
+    assert_eq!(listed(&run, "a"), [NAME], "it is there still");
 }
 
 #[tokio::test(start_paused = true)]
