@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use api_machinery::quantity::Quantity;
 use api_types::core_v1::{Node, Pod, Toleration};
+use component_helpers::resource_claims::served_by_claim;
 use component_helpers::{node_affinity, pod_requests, taints};
 
 use super::{Attempt, Reason, Refusal, Room};
@@ -89,7 +90,8 @@ pub(crate) fn shortages(pod: &Pod, node: &Node, others: &[Arc<Pod>]) -> Vec<Shor
     let wanted = pod_requests::requests(pod);
     let all: Vec<_> = others.iter().map(|other| pod_requests::requests(other)).collect();
     for (name, amount) in &wanted {
-        if amount.sign() <= 0 {
+        // What a claim serves does not come out of what the node lists.
+        if amount.sign() <= 0 || served_by_claim(pod, name).next().is_some() {
             continue;
         }
         let Some(capacity) = allocatable.get(name) else {

@@ -1,7 +1,10 @@
 //! What the handlers of a node answer, all together and in order.
 
 use api_machinery::quantity::Quantity;
-use api_types::core_v1::{Container, ContainerPort, PodSecurityContext, Sysctl, Taint};
+use api_types::core_v1::{
+    Container, ContainerExtendedResourceRequest, ContainerPort, PodExtendedResourceClaimStatus, PodSecurityContext,
+    Sysctl, Taint,
+};
 
 use super::*;
 use crate::pod::CONFIG_SOURCE;
@@ -63,6 +66,20 @@ fn resources_and_ports() {
     assert!(reason(&pod("1m", 8080), &node(), &other, &[]).starts_with("NodePorts: Predicate NodePorts failed"));
     let full = [Arc::new(pod("0", 0)), Arc::new(pod("0", 0))];
     assert!(reason(&pod("0", 0), &node(), &full, &[]).starts_with("OutOfpods"));
+}
+
+#[test]
+fn what_a_claim_serves_is_not_counted() {
+    const GPU: &str = "example.com/gpu";
+    let (one, mut node, mut wanted) = (Quantity::parse("1").unwrap(), node(), pod("0", 0));
+    node.status.allocatable.insert(GPU.into(), Quantity::parse("0").unwrap());
+    wanted.spec.containers[0].resources.requests.insert(GPU.into(), one);
+    assert!(reason(&wanted, &node, &[], &[]).starts_with("OutOfexample.com/gpu"));
+    wanted.status.extended_resource_claim_status = Some(PodExtendedResourceClaimStatus {
+        request_mappings: vec![ContainerExtendedResourceRequest { resource_name: GPU.into(), ..Default::default() }],
+        resource_claim_name: "claim".into(),
+    });
+    assert_eq!(reason(&wanted, &node, &[], &[]), "");
 }
 
 #[test]
