@@ -1,7 +1,10 @@
 //! What goes wrong with containers, what the user sees of it, and how the kubelet makes up for it.
 
+use std::time::Duration;
+
 use sys::proc::Proc;
 use tests::kubectl::{Kubectl, PATIENCE};
+use tokio::time::Instant;
 
 use crate::cluster::{Cluster, manifest};
 use crate::machine;
@@ -33,7 +36,13 @@ async fn killed(kubectl: &Kubectl) {
     let uid = kubectl.ok("get pod killed -o jsonpath={.metadata.uid}").await;
     let proc = Proc::system();
     let is_it = |pid: &u32| proc.command_line(*pid).is_ok_and(|words| words == ["sleep", "4711"]);
-    let pids: Vec<u32> = proc.pids().expect("processes can be listed").into_iter().filter(is_it).collect();
+    let listed = || -> Vec<u32> { proc.pids().expect("processes can be listed").into_iter().filter(is_it).collect() };
+    // A container counts as running from a moment before its program does.
+    let (start, mut pids) = (Instant::now(), listed());
+    while pids.is_empty() && start.elapsed() < PATIENCE {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        pids = listed();
+    }
     assert_eq!(pids.len(), 1, "{pids:?}");
     pids.into_iter().for_each(machine::kill_number);
     kubectl.until(&container("killed", "restartCount"), |text| text == "1").await;

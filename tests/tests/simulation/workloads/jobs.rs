@@ -12,22 +12,26 @@ const INDEXED: &str = "once";
 /// Nothing but its completions tells its pods apart.
 pub(crate) const COUNTED: &str = "counted";
 const COMPLETIONS: i32 = 4;
+const PARALLELISM: i32 = 2;
 /// Pods that the story deletes count as failed ones.
 const BACKOFF_LIMIT: i32 = 50;
 
 async fn declare(admin: &Client, name: &str, mode: &str) {
     let spec = json!({
-        "completionMode": mode, "completions": COMPLETIONS, "parallelism": 2, "backoffLimit": BACKOFF_LIMIT,
+        "completionMode": mode, "completions": COMPLETIONS, "parallelism": PARALLELISM, "backoffLimit": BACKOFF_LIMIT,
         "template": template(name, "Never", "main:1", "1"),
     });
     create::<Job>(admin, NAMESPACE, &json!({"metadata": {"name": name}, "spec": spec})).await;
 }
 
+/// A request that was doubled makes a pod too many, which may succeed before it is seen: upstream has an event for that
+/// (`TooManySucceededPods`). Pods with indexes are told apart, and all but one of an index do not count.
 async fn differences(admin: &Client, name: &str) -> Result<Vec<String>, ClientError> {
+    let too_many = if name == COUNTED { PARALLELISM } else { 0 };
     let job = admin.namespaced::<Job>(NAMESPACE).get(name).await?.status;
     let is_complete =
         job.conditions.iter().any(|condition| condition.type_ == "Complete" && condition.status == "True");
-    if is_complete && job.succeeded == COMPLETIONS && job.active == 0 {
+    if is_complete && (COMPLETIONS..=COMPLETIONS + too_many).contains(&job.succeeded) && job.active == 0 {
         return Ok(Vec::new());
     }
     Ok(vec![format!("job {name}: {} succeeded, {} active, {:?}", job.succeeded, job.active, job.conditions)])
@@ -48,7 +52,7 @@ impl Workload for Indexed {
     }
 
     async fn settle(&mut self, admin: &Client) {
-        change::<Job>(admin, NAMESPACE, INDEXED, json!({"spec": {"parallelism": 2}})).await;
+        change::<Job>(admin, NAMESPACE, INDEXED, json!({"spec": {"parallelism": PARALLELISM}})).await;
     }
 
     async fn differences(&self, admin: &Client) -> Result<Vec<String>, ClientError> {
