@@ -230,16 +230,6 @@ families! {
         credential_errors: Counters =
             alpha("kubelet_credential_provider_plugin_errors_total", "Times that credential providers failed.")
                 .labels(&["plugin_name"]);
-        container_label_errors: Gauges = alpha(
-            "volume_manager_selinux_container_errors_total",
-            "Containers whose label cannot be found out, so that their pod cannot have a volume.",
-        )
-        .labels(MODE);
-        container_label_warnings: Gauges = alpha(
-            "volume_manager_selinux_container_warnings_total",
-            "The same of volumes that are not mounted with labels, where that is no hindrance.",
-        )
-        .labels(MODE);
         pod_label_errors: Gauges = alpha(
             "volume_manager_selinux_pod_context_mismatch_errors_total",
             "Volumes that a pod cannot have because its containers want several labels of them.",
