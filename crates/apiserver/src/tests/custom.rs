@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::harness::{Api, frame};
 
@@ -113,6 +113,30 @@ async fn a_definition_is_in_service_before_it_is_established() {
     assert_eq!(api.get(APPLES).await.code, 200);
     let expected = [("", ""), ("NoConflicts", "Installing"), ("NoConflicts", "InitialNamesAccepted")];
     assert_eq!(steps, expected.map(|(names, established)| (names.to_owned(), established.to_owned())));
+}
+
+/// Nobody may say that it is established, and it is in service all the same.
+#[tokio::test(start_paused = true)]
+async fn a_definition_is_served_that_is_not_established_yet() {
+    const GROUP: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmission";
+    let api = Api::start().await;
+    until(&api, "/readyz", |code, _| code == 200).await;
+    let rule = "!object.?status.conditions.orValue([]).exists(c, c.type == 'Established' && c.status == 'True')";
+    let resources = ["customresourcedefinitions/status"];
+    let rules = json!([{"apiGroups": ["apiextensions.k8s.io"], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": resources}]);
+    let policy = json!({"metadata": {"name": "p"}, "spec": {
+        "matchConstraints": {"resourceRules": rules}, "validations": [{"expression": rule}]}});
+    let binding = json!({"metadata": {"name": "p"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}});
+    for (resource, body) in [("policies", policy), ("policybindings", binding)] {
+        let made = api.post(&format!("{GROUP}{resource}"), &body.to_string()).await;
+        assert_eq!(made.code, 201, "{}", made.text);
+        // A read waits until the cache has what was written.
+        api.get(&format!("{GROUP}{resource}")).await;
+    }
+    assert_eq!(api.post(DEFINITIONS, DEFINITION).await.code, 201);
+    until(&api, APPLES, |code, _| code == 200).await;
+    let definition = api.get(&format!("{DEFINITIONS}/apples.example.com")).await.json();
+    assert_eq!(definition["status"]["conditions"][1]["reason"], "Installing", "{definition}");
 }
 
 #[tokio::test(start_paused = true)]
