@@ -14,5 +14,5 @@ pub use rare::{Rare, Vacant};
 pub use table::{FieldType, ListType, NO_FIELD, NamedType, PatchStrategy, Presence, Shape, StructType, Union};
 pub use value::{Field, List, Map, Optional, Reflect, Replace, View, ViewMut, no_such_field};
 pub use values::ByteString;
-pub(crate) use walk::set_bits;
 pub use walk::{copy_field, differs_in, equal, equal_structs, is_zero, reset_field, written_fields};
+pub(crate) use walk::{is_row_written, set_bits};

@@ -3,6 +3,9 @@
 //! Patches, apply and YAML work on values; custom resources are made of them. The type is `serde_json`'s: its maps
 //! are sorted by key, as upstream writes them.
 
+mod differing;
+
+pub use differing::differing;
 pub use serde_json::{Map as ValueMap, Number, Value};
 
 use crate::json::{DecodeError, Reader, Writer};

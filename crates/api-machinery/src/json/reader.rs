@@ -161,7 +161,10 @@ impl<'a> Reader<'a> {
     }
 
     /// The next member's name inside an object, nothing at its end. `first` says whether none was read yet.
-    pub(super) fn key(&mut self, first: &mut bool) -> Result<Option<Cow<'a, str>>, DecodeError> {
+    ///
+    /// # Errors
+    /// When the text goes on in another way.
+    pub fn key(&mut self, first: &mut bool) -> Result<Option<Cow<'a, str>>, DecodeError> {
         match self.peek() {
             None => return Err(Self::cut_short()),
             Some(b'}') => {

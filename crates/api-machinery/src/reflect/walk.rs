@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use super::table::Presence;
+use super::table::{FieldType, Presence};
 use super::value::{Field, List, Map, Reflect, View};
 
 /// Whether a value is Go's zero value, all the way down.
@@ -27,12 +27,13 @@ pub fn is_zero(field: &dyn Field) -> bool {
 /// The indexes of the fields that JSON output has, in table order; the inline field is among them.
 pub fn written_fields(value: &dyn Reflect) -> impl Iterator<Item = usize> {
     let table = value.struct_type();
-    let is_written = |index: &usize| {
-        table.fields[*index].presence != Presence::OmitZero
-            || table.fields[*index].inline
-            || !is_zero(value.field(*index))
-    };
+    let is_written = |index: &usize| is_row_written(&table.fields[*index], value.field(*index));
     set_bits(value.present() | table.json_always).filter(is_written)
+}
+
+/// Whether JSON output has a field that is present, or always written.
+pub(crate) fn is_row_written(row: &FieldType, field: &dyn Field) -> bool {
+    row.presence != Presence::OmitZero || row.inline || !is_zero(field)
 }
 
 /// The numbers of the bits that are set, from the lowest on.

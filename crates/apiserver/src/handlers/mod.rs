@@ -9,6 +9,8 @@ mod delete;
 mod delete_collection;
 mod deprecation;
 mod get;
+#[cfg(test)]
+mod golden;
 mod incoming;
 mod index;
 mod list;

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use api_machinery::meta::ManagedFieldsEntry;
 use api_machinery::object::Object;
 use api_machinery::status::ApiError;
+use api_machinery::value::{self, Value, ValueMap};
 use component_base::serving::Response;
 use http::StatusCode;
 use kinds::rules::Endpoint;
@@ -65,16 +67,12 @@ struct Patching<'a> {
 
 impl Change for Patching<'_> {
     fn apply(&self, live: Option<&dyn Object>) -> Result<Box<dyn Object>, ApiError> {
-        let (target, options) = (self.target, self.options);
-        let patched = match (&self.patch.form, live) {
-            (Form::Apply(applied), live) => {
-                refuse_uid_of_absent(target, live, applied)?;
-                self.ownership.apply(live, applied, &options.manager, options.force)?
-            }
-            (_, Some(live)) => self.patch.apply(live.to_value(), target.type_node())?,
+        let target = self.target;
+        let mut object = match (&self.patch.form, live) {
+            (Form::Apply(applied), live) => self.applied(live, applied)?,
+            (_, Some(live)) => self.typed(&self.patch.apply(live.to_value(), target.type_node())?)?,
             (_, None) => return Err(ApiError::not_found(target.resource.group_resource(), target.name()?)),
         };
-        let mut object = as_object(target, &patched, self.patch, options.strictness, self.warnings)?;
         incoming::ensure_namespace(target, object.meta_mut())?;
         incoming::check_name(target, object.meta())?;
         incoming::drop_duplicate_owners(object.meta_mut(), When::Received, self.warnings);
@@ -93,12 +91,36 @@ impl Change for Patching<'_> {
     }
 }
 
+impl Patching<'_> {
+    fn applied(&self, live: Option<&dyn Object>, applied: &Value) -> Result<Box<dyn Object>, ApiError> {
+        refuse_uid_of_absent(self.target, live, applied)?;
+        let (manager, force) = (&self.options.manager, self.options.force);
+        let (merged, record) = self.ownership.apply(live, applied, manager, force)?;
+        if let Ok(mut object) = self.typed(&merged) {
+            object.meta_mut().managed_fields = record;
+            return Ok(object);
+        }
+        // Who is told that it does not fit is shown all of it.
+        self.typed(&with_record(merged, &record))
+    }
+
+    fn typed(&self, patched: &Value) -> Result<Box<dyn Object>, ApiError> {
+        as_object(self.target, patched, self.patch, self.options.strictness, self.warnings)
+    }
+}
+
+fn with_record(mut object: Value, record: &Vec<ManagedFieldsEntry>) -> Value {
+    if let Some(members) = object.as_object_mut().filter(|_| !record.is_empty()) {
+        let metadata = members.entry("metadata").or_insert_with(|| Value::Object(ValueMap::new()));
+        if let Some(metadata) = metadata.as_object_mut() {
+            metadata.insert("managedFields".into(), value::to_value(record));
+        }
+    }
+    object
+}
+
 /// Who names a uid means an object that exists.
-fn refuse_uid_of_absent(
-    target: &Target,
-    live: Option<&dyn Object>,
-    applied: &api_machinery::value::Value,
-) -> Result<(), ApiError> {
+fn refuse_uid_of_absent(target: &Target, live: Option<&dyn Object>, applied: &Value) -> Result<(), ApiError> {
     let uid = applied.get("metadata").and_then(|meta| meta.get("uid")).and_then(|uid| uid.as_str()).unwrap_or_default();
     if live.is_some() || uid.is_empty() {
         return Ok(());

@@ -84,10 +84,11 @@ async fn apply(
 ) -> Result<Response, ApiError> {
     let ownership = ScaleOwnership::new(cx, target);
     write(cx, request, target, options, |live| {
-        let merged =
+        let (merged, record) =
             ownership.of_scale.apply(Some(&ownership.shown(live)?), applied, &options.manager, options.force)?;
         let mut wanted: Scale =
             object::from_value(&merged).map_err(|error| ApiError::bad_request(error.to_string()))?;
+        wanted.metadata.managed_fields = record;
         incoming::ensure_namespace(target, &mut wanted.metadata)?;
         incoming::check_name(target, &wanted.metadata)?;
         ownership.handed_back(live, wanted)

@@ -11,7 +11,7 @@ use api_machinery::meta::ManagedFieldsEntry;
 use api_machinery::reflect::View;
 use api_machinery::status::{ApiError, CAUSE_FIELD_MANAGER_CONFLICT};
 use api_machinery::time::Time;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::field_set::FieldSet;
 use super::last_applied;
@@ -165,24 +165,6 @@ pub(super) fn managed_fields(object: &Value) -> Option<&Value> {
     object.get("metadata")?.get("managedFields")
 }
 
-fn without_managed_fields(object: &Value) -> Value {
-    let mut object = object.clone();
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
-    }
-    object
-}
-
-fn with_managed_fields(mut object: Value, managers: &Managers) -> Value {
-    if let (Some(list), Some(map)) = (managers.encode(), object.as_object_mut()) {
-        let metadata = map.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
-        if let Some(metadata) = metadata.as_object_mut() {
-            metadata.insert("managedFields".into(), list);
-        }
-    }
-    object
-}
-
 /// Whether a request asks to forget the record: one empty entry.
 fn asks_for_reset(given: &[ManagedFieldsEntry]) -> bool {
     matches!(given, [only] if *only == ManagedFieldsEntry::default())
@@ -214,7 +196,8 @@ impl FieldManager<'_> {
     }
 
     /// The record of an object that is written instead of the live one. Objects and their records come apart: neither
-    /// object has `metadata.managedFields`. Never fails: a record that cannot be read counts as empty.
+    /// object has `metadata.managedFields`, and those of built-in kinds need not have what is the same in both. Never
+    /// fails: a record that cannot be read counts as empty.
     pub fn update(
         &self,
         (live, record): (&Value, &[ManagedFieldsEntry]),
@@ -285,36 +268,30 @@ impl FieldManager<'_> {
         managers
     }
 
-    /// The object that results from an apply; `live` is absent when the apply creates.
-    pub fn apply(&self, live: Option<&Value>, applied: &Value, options: ApplyOptions<'_>) -> Result<Value, ApplyError> {
+    /// The object that results from an apply, and its record; `live` is absent when the apply creates. Objects and their
+    /// records come apart, as for [`update`](Self::update).
+    pub fn apply(
+        &self,
+        live: Option<(&Value, &[ManagedFieldsEntry])>,
+        applied: &Value,
+        options: ApplyOptions<'_>,
+    ) -> Result<(Value, Vec<ManagedFieldsEntry>), ApplyError> {
         self.check_applied(applied)?;
-        let mut managers = Managers::decode(live.and_then(managed_fields))
+        let (base, record) = live.unwrap_or((options.empty, &[]));
+        let mut managers = Managers::of_entries(record)
             .map_err(|error| ApplyError::Failed(format!("failed to decode managed fields: {error}")))?;
-        let base = live.map_or_else(|| options.empty.clone(), without_managed_fields);
         if live.is_some() && managers.entries.is_empty() {
-            managers = self.recorded(options.empty, &base, managers, BEFORE_FIRST_APPLY, options.now);
+            managers = self.recorded(options.empty, base, managers, BEFORE_FIRST_APPLY, options.now);
         }
         let mut managers = self.of_known_versions(managers);
         for record in managers.entries.values_mut() {
             record.set = record.set.reconciled(self.node);
         }
-        let is_kubectl = options.manager == KUBECTL;
-        let (mut object, managers) = match self.merged(&base, applied, &managers, options) {
-            Err(ApplyError::Conflicts(conflicts)) if is_kubectl => {
-                let excused = last_applied::excused_fields(&base, self.node, &self.api_version());
-                let kept: Vec<Conflict> =
-                    conflicts.into_iter().filter(|conflict| !excused.contains(&conflict.path)).collect();
-                if !kept.is_empty() {
-                    return Err(ApplyError::Conflicts(kept));
-                }
-                self.merged(&base, applied, &managers, ApplyOptions { force: true, ..options })?
-            }
-            other => other?,
-        };
-        if is_kubectl {
+        let (mut object, managers) = self.merged(base, applied, managers, options)?;
+        if options.manager == KUBECTL {
             last_applied::refresh(&mut object, applied);
         }
-        Ok(with_managed_fields(object, &managers))
+        Ok((object, managers.to_entries()))
     }
 
     fn check_applied(&self, applied: &Value) -> Result<(), ApplyError> {
@@ -349,29 +326,26 @@ impl FieldManager<'_> {
         &self,
         live: &Value,
         applied: &Value,
-        managers: &Managers,
+        mut managers: Managers,
         options: ApplyOptions<'_>,
     ) -> Result<(Value, Managers), ApplyError> {
         let identity = self.identity(options.manager, Operation::Apply);
-        let before = managers.entries.get(&identity).cloned();
         let mine = fields_of(applied, self.node).without_trees(&self.reset);
-        let mut managers = managers.clone();
-        managers.entries.insert(
-            identity.clone(),
-            Record {
-                api_version: self.api_version(),
-                set: mine,
-                time: before.as_ref().map_or(Time::default(), |record| record.time),
-            },
-        );
+        let before = managers.entries.remove(&identity).unwrap_or_default();
+        let record = Record { api_version: self.api_version(), set: mine, time: before.time };
+        managers.entries.insert(identity.clone(), record);
         let result = merge(live, applied, self.node);
-        let result = pruned(self.node, result, &managers, before.as_ref().map(|record| &record.set), options.empty);
-        let changes = compare(live, &result, self.node).without(&self.reset);
-        let (written, removed) = changes.into_written_and_removed();
-        self.resolve_conflicts(&mut managers, &identity, &written, &removed, options.force)?;
+        let result = pruned(self.node, result, &managers, &identity, &before.set, options.empty);
+        let found = compare(live, &result, self.node);
+        let has_changed = !found.is_same();
+        let (written, removed) = found.without(&self.reset).into_written_and_removed();
+        self.refuse_conflicts(live, &managers, &identity, &written, options)?;
+        for record in managers.entries.iter_mut().filter(|(other, _)| **other != identity).map(|(_, record)| record) {
+            record.set = std::mem::take(&mut record.set).difference(&written).difference(&removed);
+        }
         if let Some(record) = managers.entries.get_mut(&identity) {
             record.set = std::mem::take(&mut record.set).difference(&UNOWNED_SET);
-            if !compare(live, &result, self.node).is_same() {
+            if has_changed {
                 record.time = options.now;
             }
         }
@@ -379,32 +353,46 @@ impl FieldManager<'_> {
         Ok((result, managers))
     }
 
-    /// Takes written and removed places from the other managers, or reports what they own.
-    fn resolve_conflicts(
+    /// Reports what the other managers own of what is written, unless it may be taken from them.
+    fn refuse_conflicts(
         &self,
-        managers: &mut Managers,
+        live: &Value,
+        managers: &Managers,
         identity: &Identity,
         written: &FieldSet,
-        removed: &FieldSet,
-        force: bool,
+        options: ApplyOptions<'_>,
     ) -> Result<(), ApplyError> {
+        if options.force || written.is_empty() {
+            return Ok(());
+        }
         let mut conflicts = Vec::new();
-        for (other, record) in managers.entries.iter_mut().filter(|(other, _)| *other != identity) {
+        for (other, record) in managers.entries.iter().filter(|(other, _)| *other != identity) {
             let contested = record.set.intersection(written);
             let manager = other.describe();
             conflicts.extend(contested.paths().into_iter().map(|path| Conflict { manager: manager.clone(), path }));
-            record.set = std::mem::take(&mut record.set).difference(&contested).difference(removed);
         }
-        if !conflicts.is_empty() && !force {
-            return Err(ApplyError::Conflicts(conflicts));
+        if !conflicts.is_empty() && options.manager == KUBECTL {
+            let excused = last_applied::excused_fields(live, self.node, &self.api_version());
+            conflicts.retain(|conflict| !excused.contains(&conflict.path));
         }
-        Ok(())
+        if conflicts.is_empty() { Ok(()) } else { Err(ApplyError::Conflicts(conflicts)) }
     }
 }
 
 /// Removes what the manager applied last time and nobody wants any more.
-fn pruned(node: TypeNode<'_>, merged: Value, managers: &Managers, last: Option<&FieldSet>, empty: &Value) -> Value {
-    let Some(last) = last.filter(|last| !last.is_empty()) else { return merged };
+fn pruned(
+    node: TypeNode<'_>,
+    merged: Value,
+    managers: &Managers,
+    identity: &Identity,
+    last: &FieldSet,
+    empty: &Value,
+) -> Value {
+    // Most applies leave nothing out that the one before had.
+    let applies_all = |record: &Record| record.set.keeps(last, node);
+    if managers.entries.get(identity).is_some_and(applies_all) {
+        return merged;
+    }
     let deepened = |set: &FieldSet| set.with_declared_parents(node);
     let last = deepened(last);
     let all = deepened(&fields_of(&merged, node));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, btree_map};
 
-use api_machinery::json::{self, Writer};
+use api_machinery::json::{self, DecodeError, Reader, Token, Writer};
 use serde_json::{Map, Value};
 
 use super::path::{Element, FieldPath};
@@ -31,6 +31,12 @@ impl Entry {
 
     pub(super) fn is_empty(&self) -> bool {
         !self.owned && self.below.is_empty()
+    }
+
+    /// As it is written: without a dot, an entry with nothing below it is itself in the set, also where that is only what
+    /// is not known.
+    fn read(has_dot: bool, below: FieldSet) -> Self {
+        Self { owned: has_dot || below.is_empty(), below }
     }
 }
 
@@ -153,17 +159,23 @@ impl FieldSet {
     #[must_use]
     pub fn with_declared_parents(&self, node: TypeNode<'_>) -> Self {
         let deepened = self.entries.iter().map(|(step, entry)| {
-            let (declared, below_type) = match step {
-                Element::Field(name) => match node.declared(name) {
-                    Some(of) => (true, of),
-                    None => (false, node.entry().unwrap_or(TypeNode::deduced())),
-                },
-                _ => (false, node.item()),
-            };
+            let (declared, below_type) = member_of(node, step);
             let owned = entry.owned || (declared && !entry.below.is_empty());
             (step.clone(), Entry { owned, below: entry.below.with_declared_parents(below_type) })
         });
         Self { entries: deepened.collect() }
+    }
+
+    /// Whether the set has all places of the other, and each item and free entry on the way to one: taking away what is not
+    /// in the set would leave them all.
+    #[must_use]
+    pub fn keeps(&self, other: &Self, node: TypeNode<'_>) -> bool {
+        other.entries.iter().all(|(step, theirs)| {
+            let Some(mine) = self.entries.get(step) else { return false };
+            let (is_declared, below_type) = member_of(node, step);
+            let is_kept = mine.owned || (!theirs.owned && is_declared);
+            is_kept && mine.below.keeps(&theirs.below, below_type)
+        })
     }
 
     /// Makes the set fit its type: what lies below an atomic place becomes the place, unknown places go.
@@ -234,18 +246,84 @@ impl FieldSet {
         Self::from_map(map)
     }
 
+    /// Reads the `FieldsV1` form from its text; what is no JSON, or null, says nothing.
+    ///
+    /// # Errors
+    /// As [`from_fields_v1`](Self::from_fields_v1).
+    pub fn from_fields_v1_text(text: &str) -> Result<Self, FieldSetError> {
+        let mut reader = Reader::new(text);
+        match read_set(&mut reader).and_then(|set| Ok(reader.end().map(|()| set)?)) {
+            Ok(set) => Ok(set.unwrap_or_default()),
+            Err(ReadError::NoJson) => Ok(Self::default()),
+            Err(ReadError::Set(error)) => Err(error),
+        }
+    }
+
     fn from_map(map: &Map<String, Value>) -> Result<Self, FieldSetError> {
         let mut set = Self::default();
         for (key, value) in map.iter().filter(|(key, _)| *key != ".") {
             let Some(step) = read_step(key)? else { continue };
-            let Value::Object(below) = value else {
-                return Err(FieldSetError(format!("expected an object below {key}")));
-            };
-            let (has_dot, below) = (below.contains_key("."), Self::from_map(below)?);
-            // Without a dot, an entry with nothing below it is itself in the set, also where that is only what is not known.
-            set.entries.insert(step, Entry { owned: has_dot || below.is_empty(), below });
+            let Value::Object(below) = value else { return Err(nothing_below(key)) };
+            set.entries.insert(step, Entry::read(below.contains_key("."), Self::from_map(below)?));
         }
         Ok(set)
+    }
+}
+
+/// Why a text is no field set.
+enum ReadError {
+    NoJson,
+    Set(FieldSetError),
+}
+
+impl From<DecodeError> for ReadError {
+    fn from(_: DecodeError) -> Self {
+        Self::NoJson
+    }
+}
+
+/// The set that stands next; nothing for null.
+fn read_set(reader: &mut Reader<'_>) -> Result<Option<FieldSet>, ReadError> {
+    match reader.token()? {
+        Token::Object => read_entries(reader).map(|(_, set)| Some(set)),
+        Token::Null => Ok(None),
+        _ => Err(ReadError::Set(FieldSetError("expected an object".into()))),
+    }
+}
+
+/// The entries of an object that has begun, and whether a dot is among them.
+fn read_entries(reader: &mut Reader<'_>) -> Result<(bool, FieldSet), ReadError> {
+    let (mut first, mut has_dot, mut set) = (true, false, FieldSet::default());
+    while let Some(key) = reader.key(&mut first)? {
+        if key == "." {
+            has_dot = true;
+            reader.skip_value()?;
+            continue;
+        }
+        match read_step(&key).map_err(ReadError::Set)? {
+            None => reader.skip_value()?,
+            Some(step) => {
+                let Token::Object = reader.token()? else { return Err(ReadError::Set(nothing_below(&key))) };
+                let (has_dot, below) = read_entries(reader)?;
+                set.entries.insert(step, Entry::read(has_dot, below));
+            }
+        }
+    }
+    Ok((has_dot, set))
+}
+
+fn nothing_below(key: &str) -> FieldSetError {
+    FieldSetError(format!("expected an object below {key}"))
+}
+
+/// Whether a step is a declared field, and the type of what it leads to.
+fn member_of<'t>(node: TypeNode<'t>, step: &Element) -> (bool, TypeNode<'t>) {
+    match step {
+        Element::Field(name) => match node.declared(name) {
+            Some(of) => (true, of),
+            None => (false, node.entry().unwrap_or(TypeNode::deduced())),
+        },
+        _ => (false, node.item()),
     }
 }
 
@@ -290,6 +368,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_set_keeps_what_it_has_with_all_items_on_the_way() {
+        let node = crate::test_types::node();
+        let item = |below: &str| format!(r#"{{"f:items":{{"k:{{\"name\":\"a\"}}":{{{below}}}}}}}"#);
+        let (whole, member) = (item(r#"".":{},"f:image":{}"#), item(r#""f:image":{}"#));
+        for (mine, theirs, expected) in [
+            ("{}", "{}", true),
+            (r#"{"f:replicas":{}}"#, "{}", true),
+            ("{}", r#"{"f:replicas":{}}"#, false),
+            (r#"{"f:replicas":{}}"#, r#"{"f:replicas":{}}"#, true),
+            // A declared struct need not be in the set itself, the map that is owned as such has to.
+            (r#"{"f:labels":{"f:a":{}}}"#, r#"{"f:labels":{"f:a":{}}}"#, true),
+            (r#"{"f:labels":{"f:a":{}}}"#, r#"{"f:labels":{".":{},"f:a":{}}}"#, false),
+            (&whole, &whole, true),
+            (&whole, &member, true),
+            // Nobody has the item: it would be taken away, and the member with it.
+            (&member, &member, false),
+            (&member, &whole, false),
+        ] {
+            let [mine, other] =
+                [mine, theirs].map(|text| FieldSet::from_fields_v1(&serde_json::from_str(text).unwrap()).unwrap());
+            assert_eq!(mine.keeps(&other, node), expected, "{} {}", mine.to_fields_v1(), other.to_fields_v1());
+        }
+    }
+
+    #[test]
     fn an_entry_with_nothing_known_below_it_is_in_the_set() {
         for (fields, written) in [
             (json!({"f:a": {}}), r#"{"f:a":{}}"#),
@@ -297,8 +400,39 @@ mod tests {
             (json!({"f:a": {".": {}, "f:b": {}}}), r#"{"f:a":{".":{},"f:b":{}}}"#),
         ] {
             let set = FieldSet::from_fields_v1(&fields).unwrap();
+            assert_eq!(FieldSet::from_fields_v1_text(&fields.to_string()).as_ref(), Ok(&set), "{fields}");
             assert_eq!(set.to_fields_v1(), written, "{fields}");
             assert_eq!(FieldSet::from_fields_v1(&serde_json::from_str(written).unwrap()), Ok(set), "{fields}");
+        }
+    }
+
+    #[test]
+    fn texts_are_read_as_values_are() {
+        for text in [
+            "",
+            "null",
+            "{",
+            "[]",
+            "{}",
+            "7",
+            r#"{"f:a":7}"#,
+            r#"{"f:a":{"f:b":[]}}"#,
+            r#"{"a":{}}"#,
+            r#"{"ff:a":{}}"#,
+            r#"{"i:x":{}}"#,
+            r#"{"i:3":{}}"#,
+            r#"{"x:a":{"f:b":{}}}"#,
+            r#"{"k:{}":{}}"#,
+            r#"{"k:7":{}}"#,
+            r#"{"k:{"b":1,"a":2}":{".":{},"f:c":{}}}"#,
+            r#"{"v:"x"":{}}"#,
+            r#"{"v:":{}}"#,
+            r#"{".":7,"f:a":{}}"#,
+            r#"{"f:a":{},"f:a":{"f:b":{}}}"#,
+        ] {
+            let value = json::parse_value(text).unwrap_or_default();
+            let expected = if value.is_null() { Ok(FieldSet::default()) } else { FieldSet::from_fields_v1(&value) };
+            assert_eq!(FieldSet::from_fields_v1_text(text), expected, "{text}");
         }
     }
 }

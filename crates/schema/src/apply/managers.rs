@@ -7,7 +7,7 @@ use api_machinery::meta::ManagedFieldsEntry;
 use api_machinery::time::Time;
 use serde_json::{Map, Value};
 
-use super::field_set::FieldSet;
+use super::field_set::{FieldSet, FieldSetError};
 
 /// Most entries of ordinary writes; older ones are united.
 const MAX_UPDATE_ENTRIES: usize = 10;
@@ -94,7 +94,7 @@ pub enum ManagersError {
     },
     /// The set is malformed.
     #[error(transparent)]
-    Set(#[from] super::field_set::FieldSetError),
+    Set(#[from] FieldSetError),
     /// The time is malformed, or the entry as a whole.
     #[error("error decoding managed fields entry: {0}")]
     Malformed(String),
@@ -129,16 +129,15 @@ impl Managers {
     pub fn of_entries(entries: &[ManagedFieldsEntry]) -> Result<Self, ManagersError> {
         let mut managers = Self::default();
         for (index, entry) in entries.iter().enumerate() {
-            let fields = entry.fields_v1.as_ref().map(RawJson::value);
             let parts = EntryKey {
                 manager: &entry.manager,
                 operation: &entry.operation,
                 api_version: &entry.api_version,
                 fields_type: &entry.fields_type,
                 subresource: &entry.subresource,
-                fields: fields.as_ref(),
             };
-            let (identity, mut record) = parts.read(index)?;
+            let fields = entry.fields_v1.as_ref().map_or("", RawJson::as_str);
+            let (identity, mut record) = parts.read(index, || FieldSet::from_fields_v1_text(fields))?;
             record.time = entry.time.unwrap_or_default();
             if !record.set.is_empty() {
                 managers.entries.insert(identity, record);
@@ -245,11 +244,14 @@ struct EntryKey<'a> {
     api_version: &'a str,
     fields_type: &'a str,
     subresource: &'a str,
-    fields: Option<&'a Value>,
 }
 
 impl EntryKey<'_> {
-    fn read(&self, index: usize) -> Result<(Identity, Record), ManagersError> {
+    fn read(
+        &self,
+        index: usize,
+        set: impl FnOnce() -> Result<FieldSet, FieldSetError>,
+    ) -> Result<(Identity, Record), ManagersError> {
         let operation = match self.operation {
             "Apply" => Operation::Apply,
             "Update" => Operation::Update,
@@ -263,10 +265,7 @@ impl EntryKey<'_> {
             "" => return Err(ManagersError::MissingFieldsType(index)),
             other => return Err(ManagersError::FieldsType { fields_type: other.to_owned(), index }),
         }
-        let set = match self.fields {
-            None | Some(Value::Null) => FieldSet::default(),
-            Some(fields) => FieldSet::from_fields_v1(fields)?,
-        };
+        let set = set()?;
         let versioned = if operation == Operation::Update { self.api_version } else { "" };
         let identity = Identity {
             manager: self.manager.to_owned(),
@@ -286,9 +285,12 @@ fn decode_entry(index: usize, item: &Value) -> Result<(Identity, Record), Manage
         api_version: text("apiVersion"),
         fields_type: text("fieldsType"),
         subresource: text("subresource"),
-        fields: item.get("fieldsV1"),
     };
-    let (identity, mut record) = parts.read(index)?;
+    let set = || match item.get("fieldsV1") {
+        None | Some(Value::Null) => Ok(FieldSet::default()),
+        Some(fields) => FieldSet::from_fields_v1(fields),
+    };
+    let (identity, mut record) = parts.read(index, set)?;
     record.time = match text("time") {
         "" => Time::default(),
         time => Time::parse(time).map_err(|error| ManagersError::Malformed(error.to_string()))?,

@@ -52,7 +52,26 @@ fn at(second: i64) -> Time {
 
 fn apply(live: Option<&Value>, fields: &Value, who: &str, force: bool) -> Result<Value, ApplyError> {
     let empty = json!({"apiVersion": "test/v1", "kind": "Sample"});
-    manager().apply(live, &object(fields), ApplyOptions { manager: who, force, now: at(100), empty: &empty })
+    apply_by(&manager(), live, &object(fields), ApplyOptions { manager: who, force, now: at(100), empty: &empty })
+}
+
+fn apply_by(
+    manager: &FieldManager<'_>,
+    live: Option<&Value>,
+    applied: &Value,
+    options: ApplyOptions<'_>,
+) -> Result<Value, ApplyError> {
+    let apart = live.map(|live| (without_managed_fields(live), record(live)));
+    let live = apart.as_ref().map(|(bare, record)| (bare, record.as_slice()));
+    manager.apply(live, applied, options).map(|(object, record)| recorded(&object, record))
+}
+
+fn without_managed_fields(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    object
 }
 
 /// The record of an object, typed.
@@ -274,7 +293,7 @@ fn deployments_are_applied() {
     };
     let empty = api_machinery::value::to_value(&api_types::apps_v1::Deployment::default());
     let options = ApplyOptions { manager: "one", force: false, now: at(1), empty: &empty };
-    let first = manager.apply(None, &deployment("a", json!([{"containerPort": 80}])), options).unwrap();
+    let first = apply_by(&manager, None, &deployment("a", json!([{"containerPort": 80}])), options).unwrap();
     let expected = concat!(
         r#"one Apply {"f:metadata":{"f:labels":{"f:app":{}}},"f:spec":{"f:selector":{},"f:template":{"f:spec":"#,
         r#"{"f:containers":{"k:{\"name\":\"c\"}":{".":{},"f:image":{},"f:name":{},"#,
@@ -286,9 +305,8 @@ fn deployments_are_applied() {
     live["spec"]["template"]["spec"]["containers"][0]["ports"][0]["protocol"] = json!("TCP");
     live["status"] = json!({"replicas": 1});
     let scaled = update_by(&manager, &live, &live, "hpa", at(2));
-    let second = manager
-        .apply(Some(&scaled), &deployment("b", json!([{"containerPort": 443, "name": "tls"}])), options)
-        .unwrap();
+    let changed = deployment("b", json!([{"containerPort": 443, "name": "tls"}]));
+    let second = apply_by(&manager, Some(&scaled), &changed, options).unwrap();
     let container = &second["spec"]["template"]["spec"]["containers"][0];
     assert_eq!(container["image"], json!("b"));
     assert_eq!(container["ports"], json!([{"containerPort": 443, "name": "tls"}]));

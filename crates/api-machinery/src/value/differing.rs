@@ -1,0 +1,97 @@
+//! Two structs as free-form maps, but for what they have in common.
+
+use super::{Value, ValueMap, to_value};
+use crate::reflect::{self, Field, List, Map, Reflect, StructType, View};
+
+/// The members of two structs of one type in which they differ, as free-form maps. Structs on the way are looked into;
+/// lists, maps and leaves are whole. Comparing the two maps finds what comparing the whole objects would, and most updates
+/// change little of an object.
+#[must_use]
+pub fn differing(one: &dyn Reflect, other: &dyn Reflect) -> [ValueMap<String, Value>; 2] {
+    let (mut left, mut right) = (ValueMap::new(), ValueMap::new());
+    let table = one.struct_type();
+    for index in reflect::set_bits(one.present() | other.present() | table.json_always) {
+        let fields = [one.field(index), other.field(index)];
+        if identical(fields[0], fields[1]) {
+            continue;
+        }
+        let row = &table.fields[index];
+        match fields.map(inner) {
+            [View::Struct(one), View::Struct(other)] if row.inline => {
+                let [one, other] = differing(one, other);
+                left.extend(one);
+                right.extend(other);
+            }
+            [View::Map(one), View::Map(other)] if row.rest => {
+                differing_entries(one, other, &mut left);
+                differing_entries(other, one, &mut right);
+            }
+            [View::Struct(one), View::Struct(other)] => {
+                let written = [is_written(table, index, fields[0]), is_written(table, index, fields[1])];
+                for ((members, map), written) in
+                    differing(one, other).into_iter().zip([&mut left, &mut right]).zip(written)
+                {
+                    if written {
+                        map.insert(row.name.to_owned(), Value::Object(members));
+                    }
+                }
+            }
+            _ => {
+                for (field, map) in fields.into_iter().zip([&mut left, &mut right]) {
+                    if is_written(table, index, field) {
+                        map.insert(row.name.to_owned(), to_value(field));
+                    }
+                }
+            }
+        }
+    }
+    [left, right]
+}
+
+/// The value, or what a pointer that is set points to.
+fn inner(field: &dyn Field) -> View<'_> {
+    match field.view() {
+        View::Optional(Some(value)) => value.view(),
+        view => view,
+    }
+}
+
+/// As [`reflect::written_fields`] says it.
+fn is_written(table: &StructType, index: usize, field: &dyn Field) -> bool {
+    let is_present = table.json_always >> index & 1 == 1 || !field.is_unset();
+    is_present && reflect::is_row_written(&table.fields[index], field)
+}
+
+fn differing_entries(one: &dyn Map, other: &dyn Map, into: &mut ValueMap<String, Value>) {
+    one.each(&mut |key, value| {
+        if !other.entry(key).is_some_and(|twin| identical(value, twin)) {
+            into.insert(key.to_owned(), to_value(value));
+        }
+    });
+}
+
+/// Whether two values are written alike: unlike [`reflect::equal`], which knows that `1000m` and `1` are one quantity.
+fn identical(one: &dyn Field, other: &dyn Field) -> bool {
+    match (one.view(), other.view()) {
+        (View::Struct(a), View::Struct(b)) => {
+            let present = a.present();
+            present == b.present() && reflect::set_bits(present).all(|index| identical(a.field(index), b.field(index)))
+        }
+        (View::List(a), View::List(b)) => a.len() == b.len() && identical_lists(a, b),
+        (View::Map(a), View::Map(b)) => {
+            let mut same = a.len() == b.len();
+            a.each(&mut |key, value| same = same && b.entry(key).is_some_and(|twin| identical(value, twin)));
+            same
+        }
+        (View::Optional(Some(a)), View::Optional(Some(b))) => identical(a, b),
+        (View::Leaf(a), View::Leaf(b)) => a.to_value() == b.to_value(),
+        _ => reflect::equal(one, other),
+    }
+}
+
+fn identical_lists(one: &dyn List, other: &dyn List) -> bool {
+    (0..one.len()).all(|index| match (one.item(index), other.item(index)) {
+        (Some(a), Some(b)) => identical(a, b),
+        _ => false,
+    })
+}
