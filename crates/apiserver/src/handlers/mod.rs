@@ -19,6 +19,7 @@ pub(crate) mod ownership;
 mod param_permissions;
 mod patch;
 mod patch_body;
+mod patch_focus;
 mod pods;
 mod scale;
 mod signing_permission;

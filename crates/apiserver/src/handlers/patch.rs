@@ -70,7 +70,10 @@ impl Change for Patching<'_> {
         let target = self.target;
         let mut object = match (&self.patch.form, live) {
             (Form::Apply(applied), live) => self.applied(live, applied)?,
-            (_, Some(live)) => self.typed(&self.patch.apply(live.to_value(), target.type_node())?)?,
+            (_, Some(live)) => match patch_body::focused(target, live, self.patch) {
+                Some(object) => object,
+                None => self.typed(&self.patch.apply(live.to_value(), target.type_node())?)?,
+            },
             (_, None) => return Err(ApiError::not_found(target.resource.group_resource(), target.name()?)),
         };
         incoming::ensure_namespace(target, object.meta_mut())?;

@@ -16,6 +16,7 @@ use schema::TypeNode;
 use schema::json_patch::{JsonPatch, JsonPatchError};
 use schema::{merge_patch, strategic};
 
+use super::patch_focus;
 use super::target::Target;
 use crate::chain::{Authorized, Request};
 use crate::negotiate::PatchType;
@@ -224,6 +225,22 @@ fn unprocessable() -> ApiError {
         ..ApiError::default()
     }
     .with_details(ErrorDetails::default())
+}
+
+/// What a patch makes of an object, by way of no more than what it names; nothing where it takes the whole object to tell.
+pub(super) fn focused(target: &Target, live: &dyn Object, patch: &PatchBody) -> Option<Box<dyn Object>> {
+    let (Form::Merge(Value::Object(named)) | Form::Strategic(Value::Object(named))) = &patch.form else { return None };
+    if !patch.problems.is_empty() {
+        return None;
+    }
+    let apply = |document| {
+        let patched = patch.apply(document, target.type_node()).ok()?;
+        let is_changed = matches!(patch.form, Form::Merge(_)) && still_of_kind(target, &patched).is_err();
+        (!is_changed).then_some(patched)
+    };
+    let mut object = patch_focus::patched(live, named, apply)?;
+    target.rules().set_defaults(&mut *object);
+    Some(object)
 }
 
 /// Turns a patched document back into an object of the kind.
