@@ -27,13 +27,16 @@ pub mod certificates_v1beta1;
 pub mod coordination_v1;
 pub mod coordination_v1beta1;
 pub mod core_v1;
+pub mod credentialprovider_v1;
 pub mod discovery_v1;
 pub mod discovery_v1beta1;
+mod document;
 pub mod events_v1;
 pub mod extensions_v1beta1;
 pub mod flowcontrol_v1;
 pub mod flowcontrol_v1beta1;
 pub mod imagepolicy_v1alpha1;
+pub mod kubelet_config_v1;
 pub mod kubelet_config_v1beta1;
 pub mod metrics_v1beta1;
 pub mod networking_v1;
@@ -55,7 +58,11 @@ pub mod storage_v1;
 pub mod storagemigration_v1beta1;
 mod tracing_api_v1;
 
+pub use document::Document;
+
 #[cfg(test)]
 mod decode_errors_test;
 #[cfg(test)]
 mod defaults_test;
+#[cfg(test)]
+mod files_test;

@@ -1,9 +1,11 @@
-//! kubelet.config.k8s.io/v1beta1: the kubelet's configuration file.
+//! kubelet.config.k8s.io/v1beta1: the kubelet's configuration files, and its records of the images that it pulls.
 //!
 //! These are file formats, not API objects: no metadata, no protobuf numbers.
 
 mod access;
 mod configuration;
+mod credential_provider;
+mod image_pulls;
 mod observability;
 mod resources;
 
@@ -13,6 +15,10 @@ pub use access::{
     KubeletWebhookAuthorization, KubeletX509Authentication,
 };
 pub use configuration::KubeletConfiguration;
+pub use credential_provider::{CredentialProvider, CredentialProviderConfig};
+pub use image_pulls::{
+    ImagePullCredentials, ImagePullIntent, ImagePullSecret, ImagePullServiceAccount, ImagePulledRecord,
+};
 pub use observability::{FormatOptions, LoggingConfiguration, OutputRoutingOptions, VModuleItem};
 pub use resources::{
     CrashLoopBackOffConfig, MemoryReservation, MemorySwapConfiguration, ShutdownGracePeriodByPodPriority,
@@ -21,6 +27,8 @@ pub use resources::{
 
 /// The group and version that the file names.
 pub const API_VERSION: &str = "kubelet.config.k8s.io/v1beta1";
+/// What files about credential providers and records of pulled images may name, too; both versions have the same fields.
+pub const API_VERSIONS: [&str; 2] = [API_VERSION, "kubelet.config.k8s.io/v1alpha1"];
 /// The kind that the file names.
 pub const KIND: &str = "KubeletConfiguration";
 
