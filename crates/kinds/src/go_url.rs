@@ -2,7 +2,7 @@
 
 /// The parts of a URL, unescaped only where errors show them so.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Url<'a> {
+pub struct Url<'a> {
     /// In lower case; empty for a mere path.
     pub(crate) scheme: String,
     /// What stands before `@`.
@@ -18,7 +18,7 @@ impl<'a> Url<'a> {
     ///
     /// # Errors
     /// Go's words for why it is none.
-    pub(crate) fn parse(text: &'a str) -> Result<Self, String> {
+    pub fn parse(text: &'a str) -> Result<Self, String> {
         let refuse = |why: String| format!("parse {}: {why}", api_machinery::quote::go_quote(text));
         if text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
             return Err(refuse("net/url: invalid control character in URL".into()));

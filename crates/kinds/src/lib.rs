@@ -23,7 +23,7 @@ mod event_rules;
 mod events_v1;
 mod flowcontrol_v1;
 pub mod gates;
-mod go_url;
+pub mod go_url;
 mod networking_v1;
 mod node_v1;
 mod policy_v1;

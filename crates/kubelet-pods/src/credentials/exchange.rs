@@ -3,33 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use api_machinery::json;
+use api_machinery::object::Kind as _;
 use api_machinery::time::GoDuration;
+use api_types::Document;
+use api_types::credentialprovider_v1::{CredentialProviderRequest, CredentialProviderResponse, cache_key_type};
 use node_api::cri::v1::AuthConfig;
-use serde_json::{Value, json};
-
-/// A version of the exchange; all say the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ApiVersion {
-    V1,
-    V1beta1,
-    V1alpha1,
-}
-
-impl ApiVersion {
-    pub(super) const ALL: [Self; 3] = [Self::V1, Self::V1beta1, Self::V1alpha1];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::V1 => "credentialprovider.kubelet.k8s.io/v1",
-            Self::V1beta1 => "credentialprovider.kubelet.k8s.io/v1beta1",
-            Self::V1alpha1 => "credentialprovider.kubelet.k8s.io/v1alpha1",
-        }
-    }
-
-    pub(super) fn of(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|version| version.name() == name)
-    }
-}
 
 /// What an answer is good for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,16 +31,14 @@ pub(super) struct Answer {
 /// Why an answer is none. The text may not hold what the program said: it may be a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum AnswerError {
-    #[error("error decoding credential provider plugin response from stdout: it is no CredentialProviderResponse")]
+    #[error("error decoding credential provider plugin response from stdout")]
     Form,
     #[error(
         "apiVersion from credential plugin response did not match expected apiVersion:{expected}, actual apiVersion:{actual}"
     )]
-    Version { expected: &'static str, actual: String },
+    Version { expected: String, actual: String },
     #[error("credential provider plugin did not return a valid cacheKeyType: {0:?}")]
     Scope(String),
-    #[error("cacheDuration of the credential provider plugin response is invalid")]
-    Duration,
     #[error(
         "credential provider plugin returned the service account token as the password, for which the provider must use cacheType: Token"
     )]
@@ -78,42 +55,105 @@ pub(super) struct Account {
     pub(super) token: String,
 }
 
-pub(super) fn request(version: ApiVersion, image: &str, account: Option<&Account>) -> String {
-    let mut request = json!({"kind": "CredentialProviderRequest", "apiVersion": version.name(), "image": image});
-    if let Some(account) = account {
-        request["serviceAccountToken"] = account.token.clone().into();
-        if !account.annotations.is_empty() {
-            request["serviceAccountAnnotations"] = json!(account.annotations);
-        }
-    }
-    request.to_string()
+/// The question in a version of the exchange. It ends with a line, as programs in shell read them.
+pub(super) fn request(version: &str, image: &str, account: Option<&Account>) -> String {
+    let account = account.cloned().unwrap_or_default();
+    let request = CredentialProviderRequest {
+        image: image.to_owned(),
+        service_account_token: account.token,
+        service_account_annotations: account.annotations,
+    };
+    json::encode_typed(CredentialProviderRequest::TYPE.kind, version, &request) + "\n"
 }
 
-pub(super) fn answer(version: ApiVersion, stdout: &[u8]) -> Result<Answer, AnswerError> {
-    let document: Value = serde_json::from_slice(stdout).map_err(|_| AnswerError::Form)?;
-    let text = |name: &str| document[name].as_str().unwrap_or_default();
-    if text("kind") != "CredentialProviderResponse" {
-        return Err(AnswerError::Form);
+/// The answer, in the version of the question.
+pub(super) fn answer(version: &str, stdout: &[u8]) -> Result<Answer, AnswerError> {
+    let text = std::str::from_utf8(stdout).map_err(|_| AnswerError::Form)?;
+    let document = Document::read_json(text).map_err(|_| AnswerError::Form)?;
+    let actual = &document.type_meta().api_version;
+    if actual != version {
+        return Err(AnswerError::Version { expected: version.to_owned(), actual: actual.clone() });
     }
-    if text("apiVersion") != version.name() {
-        return Err(AnswerError::Version { expected: version.name(), actual: text("apiVersion").to_owned() });
-    }
-    let scope = match text("cacheKeyType") {
-        "Image" => Scope::Image,
-        "Registry" => Scope::Registry,
-        "Global" => Scope::Global,
-        other => return Err(AnswerError::Scope(other.to_owned())),
+    let mut response = CredentialProviderResponse::default();
+    let known = document.version(CredentialProviderResponse::TYPE.kind, &[version]);
+    known.and_then(|_| document.decode(&mut response)).map_err(|_| AnswerError::Form)?;
+    let scope = match response.cache_key_type.as_str() {
+        cache_key_type::IMAGE => Scope::Image,
+        cache_key_type::REGISTRY => Scope::Registry,
+        cache_key_type::GLOBAL => Scope::Global,
+        _ => return Err(AnswerError::Scope(response.cache_key_type)),
     };
-    let duration = match &document["cacheDuration"] {
-        Value::Null => None,
-        Value::String(text) => Some(GoDuration::parse(text).map_err(|_| AnswerError::Duration)?.to_std()),
-        _ => return Err(AnswerError::Duration),
-    };
-    let auth = document["auth"].as_object().into_iter().flatten();
-    let auth = auth.map(|(pattern, auth)| {
-        let text = |name: &str| auth[name].as_str().unwrap_or_default().to_owned();
-        let auth = AuthConfig { username: text("username"), password: text("password"), ..AuthConfig::default() };
-        (pattern.clone(), auth)
+    let duration = response.cache_duration.map(GoDuration::to_std);
+    let auth = response.auth.into_iter().map(|(pattern, own)| {
+        (pattern, AuthConfig { username: own.username, password: own.password, ..AuthConfig::default() })
     });
     Ok(Answer { scope, duration, auth: auth.collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use api_types::credentialprovider_v1::{API_VERSION, API_VERSIONS};
+
+    use super::*;
+
+    #[test]
+    fn questions_have_upstreams_bytes() {
+        let account = Account {
+            annotations: BTreeMap::from([("b".to_owned(), "<2>".to_owned()), ("a".to_owned(), "1".to_owned())]),
+            token: "t".into(),
+            ..Account::default()
+        };
+        assert_eq!(
+            request(API_VERSION, "a.io/b", Some(&account)),
+            "{\"kind\":\"CredentialProviderRequest\",\"apiVersion\":\"credentialprovider.kubelet.k8s.io/v1\",\"image\":\"a.io/b\",\
+             \"serviceAccountToken\":\"t\",\"serviceAccountAnnotations\":{\"a\":\"1\",\"b\":\"\\u003c2\\u003e\"}}\n"
+        );
+        assert_eq!(
+            request(API_VERSIONS[1], "a.io/b", None),
+            "{\"kind\":\"CredentialProviderRequest\",\"apiVersion\":\"credentialprovider.kubelet.k8s.io/v1beta1\",\
+             \"image\":\"a.io/b\"}\n"
+        );
+    }
+
+    #[test]
+    fn answers_are_read_in_every_version() {
+        for version in API_VERSIONS {
+            let text = format!(
+                r#"{{"apiVersion":"{version}","kind":"CredentialProviderResponse","cacheKeyType":"Global",
+                    "cacheDuration":"1m","auth":{{"a.io":{{"username":"u","password":"p"}}}}}}"#
+            );
+            let Ok(answer) = answer(version, text.as_bytes()) else { panic!("{version}") };
+            assert_eq!((answer.scope, answer.duration), (Scope::Global, Some(Duration::from_secs(60))));
+            let own = &answer.auth["a.io"];
+            assert_eq!((own.username.as_str(), own.password.as_str()), ("u", "p"));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_answer_is_told_without_what_it_says() {
+        let typed = |kind: &str, rest: &str| format!(r#"{{"apiVersion":"{API_VERSION}","kind":"{kind}"{rest}}}"#);
+        let response = |rest: &str| typed("CredentialProviderResponse", rest);
+        let form = "error decoding credential provider plugin response from stdout";
+        let version = "apiVersion from credential plugin response did not match expected \
+                       apiVersion:credentialprovider.kubelet.k8s.io/v1, actual apiVersion:";
+        for (text, expected) in [
+            (String::new(), form.to_owned()),
+            ("[]".to_owned(), form.to_owned()),
+            (typed("Status", ""), form.to_owned()),
+            ("{}".to_owned(), version.to_owned()),
+            (r#"{"apiVersion":"v1","kind":"Status"}"#.to_owned(), format!("{version}v1")),
+            (response(r#","cacheKeyType":"Image","token":"secret""#), form.to_owned()),
+            (response(r#","cacheKeyType":"Image","cacheKeyType":"Image""#), form.to_owned()),
+            (response(r#","cacheKeyType":"Image","auth":{"a.io":"secret"}"#), form.to_owned()),
+            (response(r#","cacheKeyType":"Image","cacheDuration":"secret""#), form.to_owned()),
+            (response(""), "credential provider plugin did not return a valid cacheKeyType: \"\"".to_owned()),
+            (
+                response(r#","cacheKeyType":"Pod""#),
+                "credential provider plugin did not return a valid cacheKeyType: \"Pod\"".to_owned(),
+            ),
+        ] {
+            let told = answer(API_VERSION, text.as_bytes()).err().map(|error| error.to_string());
+            assert_eq!(told, Some(expected), "{text}");
+        }
+    }
 }

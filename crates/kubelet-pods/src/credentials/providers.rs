@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use api_machinery::time::GoDuration;
 use api_types::core_v1::{Pod, ServiceAccount};
+use api_types::kubelet_config_v1::{CredentialProvider, ServiceAccountTokenAttributes};
 use async_trait::async_trait;
 use base::SharedClock;
 use client::{Client, ClientError};
@@ -14,7 +16,7 @@ use sys::exec::{Command, Exec, ExecError, Exit};
 use tokio::sync::OnceCell;
 
 use super::cache::{Cache, account_key};
-use super::config::{ProviderConfig, ProviderConfigs, TokenAttributes};
+use super::config::{ProviderConfigs, is_per_token};
 use super::exchange::{self, Account, Answer, AnswerError};
 use crate::interfaces::{CredentialOwner, ImageCredentials, RegistryCredential};
 use crate::metrics::KubeletMetrics;
@@ -64,7 +66,7 @@ pub struct ProviderDeps {
 
 /// One program.
 struct Provider {
-    config: ProviderConfig,
+    config: CredentialProvider,
     cache: Mutex<Cache>,
 }
 
@@ -124,18 +126,22 @@ impl CredentialProviders {
         answer.auth.into_iter().map(of).collect()
     }
 
-    async fn ask(&self, provider: &ProviderConfig, pod: &Pod) -> Result<Ask, AccountError> {
-        match &provider.tokens {
+    async fn ask(&self, provider: &CredentialProvider, pod: &Pod) -> Result<Ask, AccountError> {
+        match &provider.token_attributes {
             None => Ok(Ask::Plainly),
             Some(wanted) if pod.spec.service_account_name.is_empty() => {
-                Ok(if wanted.required { Ask::Not } else { Ask::Plainly })
+                Ok(if wanted.require_service_account == Some(true) { Ask::Not } else { Ask::Plainly })
             }
             Some(wanted) => Ok(self.account(wanted, pod).await?.map_or(Ask::Not, Ask::About)),
         }
     }
 
     /// The account of a pod with what a program wants to know of it; `None` where it is not one for the program.
-    async fn account(&self, wanted: &TokenAttributes, pod: &Pod) -> Result<Option<Account>, AccountError> {
+    async fn account(
+        &self,
+        wanted: &ServiceAccountTokenAttributes,
+        pod: &Pod,
+    ) -> Result<Option<Account>, AccountError> {
         let (Some(client), Some(tokens)) = (&self.client, &self.tokens) else {
             return Err(AccountError::NoClient);
         };
@@ -145,14 +151,15 @@ impl CredentialProviders {
             Err(source) => return Err(AccountError::Unread { namespace, name, source }),
         };
         let own = &account.metadata.annotations;
-        if wanted.required_annotations.iter().any(|key| !own.contains_key(key)) {
+        let required = &wanted.required_service_account_annotation_keys;
+        if required.iter().any(|key| !own.contains_key(key)) {
             return Ok(None);
         }
-        let keys = wanted.required_annotations.iter().chain(&wanted.optional_annotations);
+        let keys = required.iter().chain(&wanted.optional_service_account_annotation_keys);
         let annotations = keys.filter_map(|key| own.get_key_value(key));
         let annotations = annotations.map(|(key, value)| (key.clone(), value.clone())).collect();
         let uid = account.metadata.uid;
-        let token = tokens.of_account(pod, &uid, &wanted.audience).await?;
+        let token = tokens.of_account(pod, &uid, &wanted.service_account_token_audience).await?;
         Ok(Some(Account { namespace, name, uid, annotations, token }))
     }
 
@@ -163,8 +170,7 @@ impl CredentialProviders {
         image: &str,
         account: Option<&Account>,
     ) -> Result<Answer, Arc<ProviderError>> {
-        let per_token = provider.tokens.as_ref().is_some_and(|tokens| tokens.per_token);
-        let kept = account.map(|account| account_key(account, per_token)).unwrap_or_default();
+        let kept = account.map(|account| account_key(account, is_per_token(provider))).unwrap_or_default();
         if let Some(answer) = cache.lock().get(image, &kept, self.clock.monotonic()) {
             return Ok(answer);
         }
@@ -176,7 +182,8 @@ impl CredentialProviders {
                 self.metrics.credential_errors.with(&[&provider.name]).inc();
                 Arc::new(error)
             })?;
-            cache.lock().put(image, &kept, &answer, provider.cache_duration, self.clock.monotonic());
+            let default = provider.default_cache_duration.map(GoDuration::to_std).unwrap_or_default();
+            cache.lock().put(image, &kept, &answer, default, self.clock.monotonic());
             Ok(answer)
         };
         run.get_or_init(|| ran).await.clone()
@@ -196,16 +203,16 @@ impl CredentialProviders {
 
     async fn run(
         &self,
-        provider: &ProviderConfig,
+        provider: &CredentialProvider,
         image: &str,
         account: Option<&Account>,
     ) -> Result<Answer, ProviderError> {
         let mut command = Command::new(self.directory.join(&provider.name))
             .args(&provider.args)
-            .stdin(exchange::request(provider.version, image, account))
+            .stdin(exchange::request(&provider.api_version, image, account))
             .deadline(LIMIT);
-        for (name, value) in &provider.env {
-            command = command.env(name, value);
+        for variable in &provider.env {
+            command = command.env(&variable.name, &variable.value);
         }
         let began = self.clock.monotonic();
         let output = self.exec.run(&command).await;
@@ -220,11 +227,10 @@ impl CredentialProviders {
             let stderr = output.error_text().chars().take(MAX_ERROR_CHARS).collect();
             return Err(ProviderError::Failed { status, stderr });
         }
-        let answer = exchange::answer(provider.version, &output.stdout)?;
+        let answer = exchange::answer(&provider.api_version, &output.stdout)?;
         let token = account.map(|account| account.token.as_str()).filter(|token| !token.is_empty());
-        let per_token = provider.tokens.as_ref().is_some_and(|tokens| tokens.per_token);
         let given_back = token.is_some_and(|token| answer.auth.values().any(|auth| auth.password == token));
-        if given_back && !per_token {
+        if given_back && !is_per_token(provider) {
             // It would outlive the token, and be given to other pods.
             return Err(AnswerError::Token.into());
         }
@@ -237,7 +243,7 @@ impl ImageCredentials for CredentialProviders {
     async fn lookup(&self, pod: &Pod, image: &str) -> Vec<RegistryCredential> {
         let mut found = Vec::new();
         for provider in &self.providers {
-            if provider.config.images.iter().any(|pattern| matches_image(pattern, image)) {
+            if provider.config.match_images.iter().any(|pattern| matches_image(pattern, image)) {
                 found.extend(self.found(provider, pod, image).await);
             }
         }

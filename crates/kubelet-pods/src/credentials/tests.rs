@@ -70,11 +70,15 @@ fn what_is_wrong_with_the_configuration_is_told() {
         (provider("good", json!({"matchImages": []})), "at least 1 item in matchImages is required"),
         (provider("good", json!({"defaultCacheDuration": null})), "providers.defaultCacheDuration: Required value"),
         (provider("good", json!({"defaultCacheDuration": "-1s"})), "must be greater than or equal to 0"),
-        (provider("good", json!({"defaultCacheDuration": "soon"})), "providers[0].defaultCacheDuration: "),
+        (provider("good", json!({"defaultCacheDuration": "soon"})), "time: invalid duration \"soon\""),
         (provider("good", json!({"apiVersion": "v7"})), "Unsupported value: \"v7\""),
         (provider("good", json!({"more": 1})), "unknown field \"providers[0].more\""),
-        (provider("good", json!({"env": [{"name": 7}]})), "providers[0].env[0].name: it is not a string"),
+        (
+            provider("good", json!({"env": [{"name": 7}]})),
+            "cannot unmarshal number into Go struct field ExecEnvVar.providers.env.name of type string",
+        ),
         (provider("missing", json!({})), "bin/missing did not exist"),
+        (provider("", json!({})), "bin/ did not exist"),
         (with("cacheType", json!("")), "cacheType is required"),
         (with("cacheType", json!("Pod")), "Unsupported value"),
         (with("serviceAccountTokenAudience", json!("")), "serviceAccountTokenAudience: Required value"),
@@ -93,9 +97,22 @@ fn what_is_wrong_with_the_configuration_is_told() {
     assert!(load(dir.path(), &file(&[])).unwrap_err().contains("at least 1 item in plugins is required"));
     let twice = [provider("good", json!({})), provider("good", json!({}))];
     assert!(load(dir.path(), &file(&twice)).unwrap_err().contains("duplicate provider name \"good\""));
-    assert!(load(dir.path(), "{}").unwrap_err().contains("no kind"));
+    for (text, expected) in [
+        ("{}", "Object 'Kind' is missing"),
+        (
+            "kind: CredentialProviderConfig\napiVersion: kubelet.config.k8s.io/v2\n",
+            "no kind \"CredentialProviderConfig\" is registered",
+        ),
+        ("kind: Config\napiVersion: kubelet.config.k8s.io/v1\n", "no kind \"Config\" is registered for version"),
+    ] {
+        let error = load(dir.path(), text).unwrap_err();
+        assert!(error.starts_with("error decoding config ") && error.contains(expected), "{error}");
+    }
+    let twice = file(&[provider("good", json!({}))]).replace("\"name\":\"good\"", "\"name\":\"good\",\"name\":\"b\"");
+    let error = load(dir.path(), &twice).unwrap_err();
+    assert!(error.ends_with("strict decoding error: duplicate field \"providers[0].name\""), "{error}");
     let gone = ProviderConfigs::load(&dir.path().join("config.yaml"), &dir.path().join("none"), true);
-    assert!(gone.is_err());
+    assert!(gone.unwrap_err().to_string().ends_with("none did not exist"), "it is looked for before anything else");
     assert_eq!(load(dir.path(), &file(&[tokens(audience)])).unwrap().providers.len(), 1);
     let off = ProviderConfigs::load(&dir.path().join("config.yaml"), &dir.path().join("bin"), false);
     assert!(off.unwrap_err().to_string().contains("feature gate is disabled"));
