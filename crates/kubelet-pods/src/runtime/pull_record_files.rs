@@ -1,24 +1,26 @@
 //! The files about images that were pulled, as upstream has them: which are being pulled, and with whose credentials those
 //! that are there came. Everything here blocks; [`super::pull_records`] calls from threads that may.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use api_machinery::json;
+use api_machinery::object::Kind;
 use api_machinery::time::Time;
+use api_types::Document;
+use api_types::kubelet_config_v1beta1::{
+    API_VERSION, API_VERSIONS, ImagePullCredentials, ImagePullIntent, ImagePullSecret, ImagePullServiceAccount,
+    ImagePulledRecord,
+};
 use base::SharedClock;
 use parking_lot::Mutex;
-use serde_json::{Map, Value, json};
 
 use super::registry_auth::{CredentialSource, Found};
 use crate::interfaces::CredentialOwner;
 use crate::metrics::KubeletMetrics;
 
-pub(super) const VERSION: &str = "kubelet.config.k8s.io/v1beta1";
-/// Versions whose records say the same.
-const READABLE: [&str; 2] = [VERSION, "kubelet.config.k8s.io/v1alpha1"];
-pub(super) const INTENT: &str = "ImagePullIntent";
-pub(super) const RECORD: &str = "ImagePulledRecord";
 const DIRECTORY_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 const FILE_PREFIX: &str = "sha256-";
@@ -30,6 +32,9 @@ pub(super) const MAX_PULLED: usize = 1000;
 pub(super) const MAX_MATCHED: usize = 100;
 /// Files of each kind that are looked at.
 const MAX_FILES: usize = 100_000;
+
+/// By repository, with what an image was pulled from there.
+type Mapping = BTreeMap<String, ImagePullCredentials>;
 
 /// The files below a kubelet's root directory.
 pub(super) struct RecordFiles {
@@ -55,7 +60,7 @@ impl RecordFiles {
 
     /// Writes down that an image is being pulled.
     pub(super) fn intend(&self, image: &str) -> io::Result<()> {
-        write(&self.intent(image), &json!({"kind": INTENT, "apiVersion": VERSION, "image": image}))?;
+        write(&self.intent(image), &ImagePullIntent { image: image.to_owned() })?;
         self.count();
         Ok(())
     }
@@ -68,22 +73,19 @@ impl RecordFiles {
 
     /// The images that are being pulled, or were and nobody saw the end.
     pub(super) fn intended(&self) -> Vec<String> {
-        let images = all(&self.pulling, INTENT).into_iter();
-        images.filter_map(|(_, intent)| intent["image"].as_str().map(str::to_owned)).collect()
+        all::<ImagePullIntent>(&self.pulling).map(|(_, found)| found.object.image).collect()
     }
 
     /// The record of an image; nothing where there is none.
-    pub(super) fn record_of(&self, reference: &str) -> io::Result<Option<Value>> {
-        read(&self.record(reference), RECORD)
+    pub(super) fn record_of(&self, reference: &str) -> io::Result<Option<ImagePulledRecord>> {
+        Ok(read(&self.record(reference))?.map(|found| found.object))
     }
 
     /// Forgets images that are not among these any more, but for those that were noted since.
     pub(super) fn prune(&self, references: &dyn Fn(&str) -> bool, since: Time) {
         let changing = self.changes.lock();
-        for (path, record) in all(&self.pulled, RECORD) {
-            let written = record["lastUpdatedTime"].as_str().and_then(|text| Time::parse(text).ok());
-            let is_old = written.is_none_or(|written| written < since);
-            if is_old && record["imageRef"].as_str().is_none_or(|reference| !references(reference)) {
+        for (path, Stored { object: record, .. }) in all::<ImagePulledRecord>(&self.pulled) {
+            if record.last_updated_time < since && !references(&record.image_ref) {
                 remove(&path);
             }
         }
@@ -93,16 +95,8 @@ impl RecordFiles {
 
     /// Rewrites files of older versions.
     pub(super) fn migrate(&self) {
-        for (directory, kind) in [(&self.pulling, INTENT), (&self.pulled, RECORD)] {
-            for (path, mut object) in
-                all(directory, kind).into_iter().filter(|(_, object)| object["apiVersion"] != VERSION)
-            {
-                object["apiVersion"] = VERSION.into();
-                if let Err(error) = write(&path, &object) {
-                    tracing::warn!(path = %path.display(), %error, "A record of an image cannot be migrated");
-                }
-            }
-        }
+        migrate::<ImagePullIntent>(&self.pulling);
+        migrate::<ImagePulledRecord>(&self.pulled);
     }
 
     pub(super) fn intent(&self, image: &str) -> PathBuf {
@@ -116,7 +110,7 @@ impl RecordFiles {
     /// Notes that an image was pulled and that nobody knows with whose credentials, unless more is known.
     pub(super) fn note_unknown(&self, reference: &str) -> io::Result<()> {
         let _changing = self.changes.lock();
-        if self.record(reference).exists() { Ok(()) } else { self.write_record(reference, Map::new()) }
+        if self.record(reference).exists() { Ok(()) } else { self.write_record(reference, Mapping::new()) }
     }
 
     /// Notes that credentials fit an image of a repository, if fewer than so many are known already.
@@ -129,19 +123,15 @@ impl RecordFiles {
     ) -> io::Result<()> {
         let _changing = self.changes.lock();
         // What cannot be read is written anew.
-        let before = read(&self.record(reference), RECORD).ok().flatten();
-        let before = before.as_ref().and_then(|record| record["credentialMapping"].as_object());
-        let mut mapping = before.cloned().unwrap_or_default();
-        extend(mapping.entry(repository).or_insert_with(|| json!({})), credentials, most);
-        if before == Some(&mapping) { Ok(()) } else { self.write_record(reference, mapping) }
+        let before = self.record_of(reference).ok().flatten().map(|record| record.credential_mapping);
+        let mut mapping = before.clone().unwrap_or_default();
+        extend(mapping.entry(repository.to_owned()).or_default(), credentials, most);
+        if before.as_ref() == Some(&mapping) { Ok(()) } else { self.write_record(reference, mapping) }
     }
 
-    fn write_record(&self, reference: &str, mapping: Map<String, Value>) -> io::Result<()> {
-        let now = Time::from(self.clock.wall()).to_string();
-        let mut record = json!({"kind": RECORD, "apiVersion": VERSION, "lastUpdatedTime": now, "imageRef": reference});
-        if !mapping.is_empty() {
-            record["credentialMapping"] = Value::Object(mapping);
-        }
+    fn write_record(&self, reference: &str, credential_mapping: Mapping) -> io::Result<()> {
+        let last_updated_time = Time::from(self.clock.wall());
+        let record = ImagePulledRecord { last_updated_time, image_ref: reference.to_owned(), credential_mapping };
         write(&self.record(reference), &record)
     }
 
@@ -161,75 +151,83 @@ fn file_name(of: &str) -> String {
 }
 
 /// Adds credentials to those that an image was pulled with. None, or those of the node, are everybody's.
-pub(super) fn extend(known: &mut Value, credentials: Option<&Found>, most: usize) {
-    if known["nodePodsAccessible"] == true {
+pub(super) fn extend(known: &mut ImagePullCredentials, credentials: Option<&Found>, most: usize) {
+    if known.node_pods_accessible {
         return;
     }
-    if !known.is_object() {
-        // Somebody else wrote it.
-        *known = json!({});
-    }
     match credentials.map(|found| (&found.source, found)) {
-        None | Some((CredentialSource::Node, _)) => *known = json!({"nodePodsAccessible": true}),
+        None | Some((CredentialSource::Node, _)) => {
+            *known = ImagePullCredentials { node_pods_accessible: true, ..ImagePullCredentials::default() };
+        }
         Some((CredentialSource::Secret(owner), found)) => {
-            let mut entry = coordinates(owner);
-            entry["credentialHash"] = found.hash().into();
-            remember(&mut known["kubernetesSecrets"], entry, most);
+            let CredentialOwner { uid, namespace, name } = owner.clone();
+            let secret = ImagePullSecret { uid, namespace, name, credential_hash: found.hash() };
+            remember(&mut known.kubernetes_secrets, secret, place_of_secret, most);
         }
         Some((CredentialSource::Account(owner), _)) => {
-            remember(&mut known["kubernetesServiceAccounts"], coordinates(owner), most);
+            let CredentialOwner { uid, namespace, name } = owner.clone();
+            let account = ImagePullServiceAccount { uid, namespace, name };
+            remember(&mut known.kubernetes_service_accounts, account, place_of_account, most);
         }
     }
-}
-
-fn coordinates(owner: &CredentialOwner) -> Value {
-    json!({"uid": owner.uid, "namespace": owner.namespace, "name": owner.name})
 }
 
 /// Where an object stands in a list.
-fn order(own: &Value) -> [&str; 3] {
-    ["namespace", "name", "uid"].map(|part| own[part].as_str().unwrap_or_default())
+type Place<'o> = [&'o str; 3];
+
+fn place_of_secret(own: &ImagePullSecret) -> Place<'_> {
+    [&own.namespace, &own.name, &own.uid]
+}
+
+fn place_of_account(own: &ImagePullServiceAccount) -> Place<'_> {
+    [&own.namespace, &own.name, &own.uid]
 }
 
 /// Adds an entry to a list, in order; one of the same object is replaced.
-fn remember(list: &mut Value, entry: Value, most: usize) {
-    let mut entries = match list.take() {
-        Value::Array(entries) => entries,
-        _ => Vec::new(),
-    };
+fn remember<T>(entries: &mut Vec<T>, entry: T, place: fn(&T) -> Place<'_>, most: usize) {
     let before = entries.len();
-    entries.retain(|own| order(own) != order(&entry));
+    entries.retain(|own| place(own) != place(&entry));
     if entries.len() < before || before < most {
-        let at = entries.partition_point(|own| order(own) < order(&entry));
+        let at = entries.partition_point(|own| place(own) < place(&entry));
         entries.insert(at, entry);
     }
-    *list = Value::Array(entries);
 }
 
 /// Whether credentials are among those that an image was pulled with. A secret whose content was changed since still is.
-pub(super) fn fits(known: &Value, found: &Found) -> bool {
-    let is = |own: &Value, owner: &CredentialOwner| order(own) == [&*owner.namespace, &*owner.name, &*owner.uid];
-    let entries = |list: &str| known[list].as_array().into_iter().flatten();
+pub(super) fn fits(known: &ImagePullCredentials, found: &Found) -> bool {
+    let of = |owner: &CredentialOwner, place: Place<'_>| place == [&*owner.namespace, &*owner.name, &*owner.uid];
     match &found.source {
         CredentialSource::Node => false,
         CredentialSource::Secret(owner) => {
             let hash = found.hash();
-            entries("kubernetesSecrets").any(|own| own["credentialHash"] == *hash || is(own, owner))
+            let mut secrets = known.kubernetes_secrets.iter();
+            secrets.any(|own| own.credential_hash == hash || of(owner, place_of_secret(own)))
         }
-        CredentialSource::Account(owner) => entries("kubernetesServiceAccounts").any(|own| is(own, owner)),
+        CredentialSource::Account(owner) => {
+            known.kubernetes_service_accounts.iter().any(|own| of(owner, place_of_account(own)))
+        }
     }
 }
 
-pub(super) fn write(path: &Path, content: &Value) -> io::Result<()> {
+/// Writes a file as upstream's encoder does, which ends it with a line.
+pub(super) fn write<T: Kind>(path: &Path, object: &T) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     if let Some(parent) = path.parent() {
         std::fs::DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(parent)?;
     }
-    sys::fs::write_atomic(path, content.to_string().as_bytes(), FILE_MODE)
+    let text = json::encode_typed(T::TYPE.kind, API_VERSION, object) + "\n";
+    sys::fs::write_atomic(path, text.as_bytes(), FILE_MODE)
+}
+
+/// What a file holds.
+struct Stored<T> {
+    object: T,
+    /// Whether it is as this kubelet would write it.
+    is_current: bool,
 }
 
 /// A file of this kind; nothing where there is none.
-fn read(path: &Path, kind: &str) -> io::Result<Option<Value>> {
+fn read<T: Kind>(path: &Path) -> io::Result<Option<Stored<T>>> {
     use std::io::Read as _;
     let mut text = String::new();
     match std::fs::File::open(path) {
@@ -237,9 +235,26 @@ fn read(path: &Path, kind: &str) -> io::Result<Option<Value>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    let value: Value = serde_json::from_str(&text)?;
-    let known = value["kind"] == kind && READABLE.iter().any(|version| value["apiVersion"] == *version);
-    if known { Ok(Some(value)) } else { Err(io::Error::new(io::ErrorKind::InvalidData, format!("it is no {kind}"))) }
+    decode(&text).map(Some).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))
+}
+
+fn decode<T: Kind>(text: &str) -> Result<Stored<T>, String> {
+    let document = Document::read_json(text)?;
+    let is_current = document.version(T::TYPE.kind, &API_VERSIONS)? == API_VERSION;
+    let mut object = T::default();
+    document.decode(&mut object)?;
+    Ok(Stored { object, is_current })
+}
+
+/// Rewrites files of older versions.
+fn migrate<T: Kind>(directory: &Path) {
+    // They are written where they are looked for.
+    let old: Vec<_> = all::<T>(directory).filter(|(_, found)| !found.is_current).collect();
+    for (path, old) in old {
+        if let Err(error) = write(&path, &old.object) {
+            tracing::warn!(path = %path.display(), %error, "A record of an image cannot be migrated");
+        }
+    }
 }
 
 /// The files of a directory, without those that are being written.
@@ -248,8 +263,9 @@ fn files(directory: &Path) -> impl Iterator<Item = PathBuf> {
     entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(FILE_PREFIX)).map(|entry| entry.path())
 }
 
-fn all(directory: &Path, kind: &str) -> Vec<(PathBuf, Value)> {
-    files(directory).filter_map(|path| read(&path, kind).ok().flatten().map(|value| (path, value))).collect()
+/// Those of them that can be read.
+fn all<T: Kind>(directory: &Path) -> impl Iterator<Item = (PathBuf, Stored<T>)> {
+    files(directory).filter_map(|path| read(&path).ok().flatten().map(|found| (path, found)))
 }
 
 fn remove(path: &Path) {

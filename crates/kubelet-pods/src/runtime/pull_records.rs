@@ -8,11 +8,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use api_machinery::time::Time;
+use api_types::kubelet_config_v1beta1::{ImagePullCredentials, ImagePulledRecord};
 use base::SharedClock;
 use node_api::cri::Images;
 use node_api::cri::v1::ImageSpec;
 use parking_lot::Mutex;
-use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
 use super::pull_record_files::{MAX_MATCHED, MAX_PULLED, RecordFiles, fits};
@@ -204,19 +204,19 @@ impl PullRecords {
     ) -> io::Result<Verdict> {
         let (image, named) = (of.image.clone(), reference.to_owned());
         let look = move |own: &Self| Ok((own.files.record_of(&named)?, own.files.is_intended(&image)));
-        let looked: io::Result<(Option<Value>, bool)> =
+        let looked: io::Result<(Option<ImagePulledRecord>, bool)> =
             self.on_disk(&of.image, look).await.map_err(io::Error::other)?;
         let (record, is_intended) = looked?;
         if !self.is_asked(&of.repository, record.is_some() || is_intended) {
             return Ok(Verdict::Allowed);
         }
         let Some(record) = record else { return Ok(Verdict::MustAuthenticate) };
-        let known = &record["credentialMapping"][&of.repository];
-        if known["nodePodsAccessible"] == true {
-            return Ok(Verdict::Recorded);
-        }
-        if known.as_object().is_none_or(Map::is_empty) {
+        let known = record.credential_mapping.get(&of.repository);
+        let Some(known) = known.filter(|known| **known != ImagePullCredentials::default()) else {
             return Ok(Verdict::MustAuthenticate);
+        };
+        if known.node_pods_accessible {
+            return Ok(Verdict::Recorded);
         }
         let found = credentials.await;
         let Some(fitting) = found.into_iter().find(|found| fits(known, found)) else {

@@ -1,16 +1,18 @@
 //! What is kept of pulls, from one kubelet to the next.
 
+use api_machinery::object::Kind as _;
+use api_types::kubelet_config_v1beta1::{API_VERSION as VERSION, ImagePullIntent};
 use base::{TaskGroup, TokioClock};
 use node_api::cri::fake::FakeRuntime;
 use node_api::cri::v1::AuthConfig;
+use serde_json::{Value, json};
 
-use serde_json::json;
-
-use super::super::pull_record_files::{RECORD, VERSION, extend, write};
+use super::super::pull_record_files::{extend, write};
 use super::super::registry_auth::CredentialSource;
 use super::*;
 use crate::interfaces::CredentialOwner;
 
+const RECORD: &str = ImagePulledRecord::TYPE.kind;
 const IMAGE: &str = "reg.example.com/app:1";
 const REPOSITORY: &str = "reg.example.com/app";
 
@@ -176,6 +178,15 @@ async fn files_have_upstreams_form_and_those_of_older_versions_are_rewritten() {
     assert_eq!(*accounts, json!([{"uid": "7", "namespace": "ns", "name": "runner"}]));
     assert_eq!((&record["kind"], &record["imageRef"]), (&json!("ImagePulledRecord"), &json!(bench.id)));
 
+    let text = std::fs::read_to_string(&path).unwrap();
+    let expected = format!(
+        "{{\"kind\":\"{RECORD}\",\"apiVersion\":\"{VERSION}\",\"lastUpdatedTime\":{},\"imageRef\":\"{}\",\"credentialMapping\":{{\
+         \"{REPOSITORY}\":{{\"kubernetesSecrets\":[{{\"uid\":\"1\",\"namespace\":\"ns\",\"name\":\"pull\",\"credentialHash\":\"{hash}\"}},",
+        record["lastUpdatedTime"], bench.id
+    );
+    assert!(text.starts_with(&expected) && text.ends_with("}]}}}\n"), "{text}");
+    let text = std::fs::read_to_string(&intent).unwrap();
+    assert_eq!(text, format!("{{\"kind\":\"ImagePullIntent\",\"apiVersion\":\"{VERSION}\",\"image\":\"{IMAGE}\"}}\n"));
     record["apiVersion"] = "kubelet.config.k8s.io/v1alpha1".into();
     std::fs::write(&path, record.to_string()).unwrap();
     assert!(!bench.must_pull(&bench.records(PullVerification::NotPreloaded), REPOSITORY, &[account("7")]).await);
@@ -191,13 +202,18 @@ async fn what_cannot_be_read_allows_nothing() {
     for (content, result) in [
         ("{".to_owned(), "error"),
         (json!({"kind": "Pod", "apiVersion": "v1"}).to_string(), "error"),
-        (json!({"kind": RECORD, "apiVersion": VERSION, "credentialMapping": []}).to_string(), "mustAuthenticate"),
-        (hollow("nobody".into()).to_string(), "mustAuthenticate"),
-        (hollow(json!({"kubernetesSecrets": {"uid": "1"}})).to_string(), "mustAuthenticate"),
-        (hollow(json!({"kubernetesSecrets": [7, null]})).to_string(), "mustAuthenticate"),
+        (json!({"kind": RECORD, "apiVersion": VERSION, "credentialMapping": []}).to_string(), "error"),
+        (hollow("nobody".into()).to_string(), "error"),
+        (hollow(json!({"kubernetesSecrets": {"uid": "1"}})).to_string(), "error"),
+        (hollow(json!({"kubernetesSecrets": [7, null]})).to_string(), "error"),
+        (hollow(json!({"nodePodsAccessible": true, "until": "noon"})).to_string(), "error"),
+        (hollow(json!({})).to_string().replace("v1beta1", "v2"), "error"),
+        (hollow(json!({"kubernetesSecrets": [null]})).to_string(), "mustAuthenticate"),
+        (hollow(json!({})).to_string(), "mustAuthenticate"),
+        (hollow(json!(null)).to_string(), "mustAuthenticate"),
     ] {
         let records = bench.records(PullVerification::NotPreloaded);
-        write(&records.files.record(&bench.id), &json!({})).unwrap();
+        write(&records.files.record(&bench.id), &ImagePullIntent::default()).unwrap();
         std::fs::write(records.files.record(&bench.id), &content).unwrap();
         let counted = || bench.metrics.pull_checks.with(&[result]).get();
         let before = counted();
@@ -213,21 +229,20 @@ async fn what_cannot_be_read_allows_nothing() {
 
 #[test]
 fn of_secrets_so_many_are_remembered() {
-    let mut known = json!({});
+    let mut known = ImagePullCredentials::default();
     for uid in ["3", "1", "2", "1"] {
         extend(&mut known, Some(&secret(uid, uid)), 2);
     }
-    let uids = |known: &Value| -> Vec<String> {
-        let secrets = known["kubernetesSecrets"].as_array().unwrap();
-        secrets.iter().map(|own| own["uid"].as_str().unwrap().to_owned()).collect()
+    let uids = |known: &ImagePullCredentials| -> Vec<String> {
+        known.kubernetes_secrets.iter().map(|own| own.uid.clone()).collect()
     };
     assert_eq!(uids(&known), ["1", "3"]);
     extend(&mut known, Some(&secret("3", "changed")), 1);
     assert_eq!(uids(&known), ["1", "3"], "who is known already is not lost");
-    assert_eq!(known["kubernetesSecrets"][1]["credentialHash"], *secret("3", "changed").hash());
+    assert_eq!(known.kubernetes_secrets[1].credential_hash, secret("3", "changed").hash());
     extend(&mut known, None, 2);
     extend(&mut known, Some(&secret("1", "1")), 2);
-    assert_eq!(known, json!({"nodePodsAccessible": true}));
+    assert_eq!(known, ImagePullCredentials { node_pods_accessible: true, ..ImagePullCredentials::default() });
 }
 
 #[tokio::test]
