@@ -18,9 +18,10 @@ use crate::interfaces::{Level, MountError, SideError};
 use crate::pod::status::{self, Forced, Inputs, ProbeView, is_terminal};
 use crate::pod::{is_static, mirror};
 use crate::probe::{ProbeKind, ProbeResult, Probes};
+use crate::runtime::docker_config::CredentialsError;
 use crate::runtime::kill::Grace;
 use crate::runtime::record::RuntimePod;
-use crate::runtime::registry_auth::{CredentialsError, Keyring};
+use crate::runtime::registry_auth::Keyring;
 use crate::runtime::sync::Terms;
 
 /// Time between two tries after an error that says nothing about when to try again.

@@ -5,6 +5,7 @@ pub mod back_off;
 pub mod cache;
 pub mod checkpoint;
 pub mod container_config;
+pub mod docker_config;
 pub mod failure;
 pub mod hooks;
 pub mod image_name;

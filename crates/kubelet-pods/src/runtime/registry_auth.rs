@@ -2,12 +2,10 @@
 
 use std::path::Path;
 
-use api_machinery::value::Value;
 use api_types::core_v1::Secret;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use node_api::cri::v1::AuthConfig;
 
+use super::docker_config::{self, Auths, CredentialsError};
 use super::labels::go_json;
 use crate::interfaces::{CredentialOwner, RegistryCredential};
 
@@ -57,23 +55,6 @@ pub struct Keyring {
     entries: Vec<Entry>,
     /// Those of the node's files, which are tried after the others.
     files: Vec<Entry>,
-}
-
-/// Why credentials cannot be used; somebody has to write others.
-#[derive(Debug, thiserror::Error)]
-pub enum CredentialsError {
-    #[error("{0}")]
-    Json(String),
-    #[error(transparent)]
-    Utf8(#[from] std::str::Utf8Error),
-    #[error(transparent)]
-    Base64(#[from] base64::DecodeError),
-    #[error("no auths in the credentials")]
-    NoAuths,
-    #[error("the credentials are not an object")]
-    NoObject,
-    #[error("unable to parse auth field, must be formatted as base64(username:password)")]
-    NoPassword,
 }
 
 impl Keyring {
@@ -140,36 +121,18 @@ impl Keyring {
     }
 
     fn add_config(&mut self, bytes: &[u8], source: &CredentialSource) -> Result<(), CredentialsError> {
-        let value = parse(bytes)?;
-        let auths = value.get("auths").and_then(Value::as_object).ok_or(CredentialsError::NoAuths)?;
-        self.add_auths(auths, source)
+        self.add_auths(docker_config::read(bytes)?, source);
+        Ok(())
     }
 
     fn add_old_config(&mut self, bytes: &[u8], source: &CredentialSource) -> Result<(), CredentialsError> {
-        let value = parse(bytes)?;
-        self.add_auths(value.as_object().ok_or(CredentialsError::NoObject)?, source)
+        self.add_auths(docker_config::read_old(bytes)?, source);
+        Ok(())
     }
 
-    fn add_auths(
-        &mut self,
-        auths: &serde_json::Map<String, Value>,
-        source: &CredentialSource,
-    ) -> Result<(), CredentialsError> {
-        for (server, value) in auths {
-            let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-            let mut auth = AuthConfig { username: text("username"), password: text("password"), ..Default::default() };
-            let encoded = text("auth");
-            if !encoded.is_empty() {
-                let decoded = STANDARD.decode(encoded.trim())?;
-                let decoded = String::from_utf8(decoded).map_err(|error| error.utf8_error())?;
-                let (user, password) = decoded.split_once(':').ok_or(CredentialsError::NoPassword)?;
-                auth.username = user.to_owned();
-                auth.password = password.to_owned();
-            }
-            let entries = if *source == CredentialSource::Node { &mut self.files } else { &mut self.entries };
-            entries.push(Entry::new(server, auth, source.clone()));
-        }
-        Ok(())
+    fn add_auths(&mut self, auths: Auths, source: &CredentialSource) {
+        let entries = if *source == CredentialSource::Node { &mut self.files } else { &mut self.entries };
+        entries.extend(auths.into_iter().map(|(server, auth)| Entry::new(&server, auth, source.clone())));
     }
 }
 
@@ -179,11 +142,6 @@ fn read(path: &Path) -> Option<Vec<u8>> {
         return None;
     }
     std::fs::read(path).ok()
-}
-
-fn parse(bytes: &[u8]) -> Result<Value, CredentialsError> {
-    let text = std::str::from_utf8(bytes)?;
-    api_machinery::json::parse_value(text).map_err(|error| CredentialsError::Json(error.to_string()))
 }
 
 /// Whether a pattern of images, a host with globs and maybe a path, is one of an image.
