@@ -6,6 +6,7 @@
 pub mod bare;
 mod create;
 mod definitions;
+mod deployments;
 mod fan_out;
 mod lease;
 mod load;

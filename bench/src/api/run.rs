@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::create::RawEtcd;
 use super::options::{Only, Options};
 use super::site::Site;
-use super::{create, fan_out, reads, writes};
+use super::{create, deployments, fan_out, reads, writes};
 use crate::api_server::Storage;
 use crate::etcd::Etcd;
 use crate::figure::Figure;
@@ -54,6 +54,7 @@ async fn one_store(options: &Options, site: &Site, raw: Option<RawEtcd>, label: 
     writes::patch_all(options, site, label).await?;
     writes::update_some(options, site, label).await?;
     writes::print_memory(options, site, before, label)?;
+    deployments::change(options, site, label).await?;
     if with_reads {
         reads_of(options, site).await?;
     }
