@@ -1,6 +1,7 @@
 //! What the server offers: its resources, their kinds and verbs. Asked for in one piece where the server can do that,
 //! group by group otherwise.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use api_machinery::gvk::{GroupKind, GroupResource, GroupVersion, GroupVersionKind};
@@ -54,15 +55,38 @@ pub struct Discovered {
 impl Discovered {
     /// Each resource in the one version that its group prefers, or the first that has it.
     pub fn preferred(&self) -> impl Iterator<Item = &ServedResource> {
-        self.resources.iter().filter(|served| self.chosen(served))
+        let mut best: HashMap<[&str; 2], &ServedResource> = HashMap::new();
+        for served in &self.resources {
+            let found = best.entry(served.place()).or_insert(served);
+            if served.preferred && !found.preferred {
+                *found = served;
+            }
+        }
+        self.resources.iter().filter(move |served| best.get(&served.place()).is_some_and(|best| best.is(served)))
     }
 
-    fn chosen(&self, served: &ServedResource) -> bool {
-        let same =
-            |other: &&ServedResource| other.info.resource.group_resource() == served.info.resource.group_resource();
-        let best = self.resources.iter().filter(same).find(|other| other.preferred);
-        let best = best.or_else(|| self.resources.iter().find(same));
-        best.is_some_and(|best| best.info.resource == served.info.resource)
+    /// Whether a resource stands in the version that [`preferred`](Self::preferred) has of it: who looks for one resource
+    /// does so again and again.
+    fn prefers(&self, served: &ServedResource) -> bool {
+        let mut same = self.resources.iter().filter(|other| other.place() == served.place());
+        let Some(first) = same.next() else { return false };
+        let best = if first.preferred { first } else { same.find(|other| other.preferred).unwrap_or(first) };
+        best.is(served)
+    }
+}
+
+impl ServedResource {
+    /// Group and name.
+    fn place(&self) -> [&str; 2] {
+        [&self.info.resource.group, &self.info.resource.resource]
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        self.info.resource == other.info.resource
+    }
+
+    fn is_of(&self, kind: &GroupKind) -> bool {
+        self.info.kind == *kind.kind && self.info.resource.group == kind.group
     }
 }
 
@@ -105,22 +129,29 @@ impl RestMapper {
     #[must_use]
     pub fn resource_of(&self, kind: &GroupVersionKind) -> Option<ResourceInfo> {
         let known = self.known.load();
-        known.resources.iter().find(|served| served.info.gvk() == *kind).map(|served| served.info.clone())
+        let is_it = |served: &&ServedResource| {
+            served.info.kind == *kind.kind
+                && served.place()[0] == &*kind.group
+                && served.info.resource.version == kind.version
+        };
+        known.resources.iter().find(is_it).map(|served| served.info.clone())
     }
 
     /// The resource of a kind in the preferred version.
     #[must_use]
     pub fn preferred_resource_of(&self, kind: &GroupKind) -> Option<ResourceInfo> {
         let known = self.known.load();
-        known.preferred().find(|served| served.info.gvk().group_kind() == *kind).map(|served| served.info.clone())
+        let mut of_kind = known.resources.iter().filter(|served| served.is_of(kind));
+        of_kind.find(|served| known.prefers(served)).map(|served| served.info.clone())
     }
 
     /// The resource of this name in the preferred version.
     #[must_use]
     pub fn preferred_resource(&self, resource: &GroupResource) -> Option<ResourceInfo> {
         let known = self.known.load();
-        let mut preferred = known.preferred();
-        preferred.find(|served| served.info.resource.group_resource() == *resource).map(|served| served.info.clone())
+        let mut named =
+            known.resources.iter().filter(|served| served.place() == [&*resource.group, &*resource.resource]);
+        named.find(|served| known.prefers(served)).map(|served| served.info.clone())
     }
 }
 
@@ -260,6 +291,9 @@ mod tests {
         }
         let preferred: Vec<_> = found.preferred().map(|served| served.info.resource.to_string()).collect();
         assert_eq!(preferred, ["g/v1, Resource=as", "g/v1beta1, Resource=bs"]);
+        // The same, asked of each alone.
+        let alone = found.resources.iter().filter(|served| found.prefers(served));
+        assert_eq!(alone.map(|served| served.info.resource.to_string()).collect::<Vec<_>>(), preferred);
         assert_eq!(found.failed.len(), 1);
         assert!(found.resources[0].supports(&["get", "list"]) && !found.resources[1].supports(&["list"]));
     }
