@@ -11,6 +11,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 use serde_json::{Map, Number, Value};
 use serde_saphyr::{DuplicateKeyPolicy, Options, Spanned};
 
+mod json_text;
 mod writer;
 
 pub use writer::to_yaml;
@@ -68,6 +69,13 @@ pub struct Document {
 
 /// Reads the first document of a text.
 pub fn parse(text: &str) -> Result<Document, YamlError> {
+    if let Some(value) = json_text::read(text) {
+        return Ok(Document { value, duplicates: Vec::new() });
+    }
+    parse_yaml(text)
+}
+
+fn parse_yaml(text: &str) -> Result<Document, YamlError> {
     let Some((lines_before, first)) = numbered_documents(text).find(|(_, document)| has_content(document)) else {
         return Ok(Document::default());
     };

@@ -184,3 +184,34 @@ fn addresses_are_no_numbers_of_base_60() {
         assert_eq!(to_yaml(&json!(text)).starts_with('"'), quoted, "{text}");
     }
 }
+
+#[test]
+fn json_is_read_as_yaml_reads_it() {
+    let long = format!("{{\"{}\": 1}}", "n".repeat(1100));
+    let deep = format!("{}1{}", "{\"a\":".repeat(70), "}".repeat(70));
+    for (text, is_short_way) in [
+        (r#"{}"#, true),
+        (r#"{"a":{"b":[1,-2,0,-0,true,false,null,"x",{},[]]},"c":""}"#, true),
+        ("{\n  \"kind\": \"Pod\",\n  \"spec\": {\"args\": [\"--x=y\", \"# no comment\", \"a: b\"]}\n}\n", true),
+        (r#"{"a":"\" \\ \/ \b \f \n \r \t","y":"yes","1":"2","~":"0x1f","<":"&a *a !b %c @d `e"}"#, true),
+        (r#"{"n":9223372036854775807,"m":-9223372036854775808}"#, true),
+        (r#"{"n":9223372036854775808}"#, false),
+        (r#"{"n":1.0,"m":1e3,"o":0.1}"#, false),
+        (r#"{"a":1,"a":2}"#, false),
+        (r#"{"a":"\u00e4"}"#, false),
+        ("{\"a\":\"\u{e4}\"}", false),
+        ("{\t\"a\":\t1}", false),
+        (r#"{"<<":{"a":1}}"#, false),
+        ("{\"a\":1}\n---\n{\"a\":2}", false),
+        ("{a: 1}", false),
+        ("[1]", false),
+        (&long, false),
+        (&deep, false),
+    ] {
+        let found = json_text::read(text);
+        assert_eq!(found.is_some(), is_short_way, "{text}");
+        if let Some(value) = found {
+            assert_eq!(parse_yaml(text), Ok(Document { value, duplicates: Vec::new() }), "{text}");
+        }
+    }
+}
