@@ -17,7 +17,7 @@ use super::field_set::FieldSet;
 use super::last_applied;
 use super::managers::{Identity, Managers, Operation, Record};
 use super::path::{FieldPath, print_path};
-use super::typed::{added, compare, fields_of, merge, remove_fields, validate};
+use super::typed::{added, compare, compare_within, fields_of, merge, remove_fields, validate};
 use crate::openapi::registered::is_registered;
 use crate::structural::Structural;
 use crate::type_node::TypeNode;
@@ -334,9 +334,17 @@ impl FieldManager<'_> {
         let before = managers.entries.remove(&identity).unwrap_or_default();
         let record = Record { api_version: self.api_version(), set: mine, time: before.time };
         managers.entries.insert(identity.clone(), record);
-        let result = merge(live, applied, self.node);
-        let result = pruned(self.node, result, &managers, &identity, &before.set, options.empty);
-        let found = compare(live, &result, self.node);
+        let applies_all = managers.entries.get(&identity).is_some_and(|mine| mine.set.keeps(&before.set, self.node));
+        let merged = merge(live, applied, self.node);
+        // Most applies leave nothing out that the one before had.
+        let (result, found) = if applies_all {
+            let found = compare_within(live, &merged, applied, self.node);
+            (merged, found)
+        } else {
+            let result = pruned(self.node, merged, &managers, &before.set, options.empty);
+            let found = compare(live, &result, self.node);
+            (result, found)
+        };
         let has_changed = !found.is_same();
         let (written, removed) = found.without(&self.reset).into_written_and_removed();
         self.refuse_conflicts(live, &managers, &identity, &written, options)?;
@@ -380,19 +388,7 @@ impl FieldManager<'_> {
 }
 
 /// Removes what the manager applied last time and nobody wants any more.
-fn pruned(
-    node: TypeNode<'_>,
-    merged: Value,
-    managers: &Managers,
-    identity: &Identity,
-    last: &FieldSet,
-    empty: &Value,
-) -> Value {
-    // Most applies leave nothing out that the one before had.
-    let applies_all = |record: &Record| record.set.keeps(last, node);
-    if managers.entries.get(identity).is_some_and(applies_all) {
-        return merged;
-    }
+fn pruned(node: TypeNode<'_>, merged: Value, managers: &Managers, last: &FieldSet, empty: &Value) -> Value {
     let deepened = |set: &FieldSet| set.with_declared_parents(node);
     let last = deepened(last);
     let all = deepened(&fields_of(&merged, node));

@@ -13,7 +13,7 @@ mod remove;
 mod validate;
 
 pub use added::added;
-pub use compare::{Comparison, compare};
+pub use compare::{Comparison, compare, compare_within};
 pub use fields::fields_of;
 pub use merge::merge;
 pub use remove::remove_fields;

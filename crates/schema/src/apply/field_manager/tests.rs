@@ -343,3 +343,58 @@ fn sets_of_versions_that_are_not_known_are_forgotten() {
     let who: Vec<&str> = after.iter().map(|entry| entry.manager.as_str()).collect();
     assert_eq!(who, ["core", "old"]);
 }
+
+/// Objects with any of several values in each member, by a number that counts on.
+fn any_object(state: &mut u64) -> Value {
+    let members = [
+        ("labels", vec![json!({}), json!({"a": "1"}), json!({"a": "1", "b": "2"})]),
+        (
+            "items",
+            vec![json!([]), json!([{"name": "a", "value": "1"}]), json!([{"name": "b"}, {"name": "a", "value": "2"}])],
+        ),
+        ("inner", vec![json!({}), json!({"a": "1"}), json!({"a": "2", "b": "2"}), Value::Null]),
+        ("marks", vec![json!(["x"]), json!(["y", "x"]), json!([])]),
+        ("args", vec![json!(["1"]), json!(["2", "1"])]),
+        ("selector", vec![json!({"a": "1"}), json!({"b": "1"})]),
+        ("ports", vec![json!([{"port": 1}]), json!([{"port": 1, "protocol": "UDP", "name": "n"}, {"port": 1}])]),
+        ("raw", vec![json!({"z": {"y": 1}}), json!({"z": {"x": []}}), json!(3)]),
+        ("replicas", vec![json!(1), json!(2)]),
+    ];
+    let mut object = json!({"apiVersion": "test/v1", "kind": "Sample", "metadata": {"name": "x"}});
+    for (name, values) in members {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        // One more choice is that the member is not there.
+        if let Some(value) = values.get(usize::try_from(*state >> 33).unwrap_or_default() % (values.len() + 1)) {
+            object[name] = value.clone();
+        }
+    }
+    object
+}
+
+/// What is left out because nothing can come of it would have come to nothing.
+#[test]
+fn short_ways_of_applies_lead_where_the_long_ones_do() {
+    let (mut state, mut kept, empty) = (7, 0, json!({}));
+    for _ in 0..4_000 {
+        let [live, mut applied, last, others] = [(); 4].map(|()| any_object(&mut state));
+        applied["metadata"]["labels"] = json!({"a": "1"});
+        let merged = merge(&live, &applied, node());
+        let expected = compare(&live, &merged, node());
+        assert_eq!(compare_within(&live, &merged, &applied, node()), expected, "{live} {applied}");
+
+        let record = |set: FieldSet| Record { api_version: "test/v1".into(), set, time: at(1) };
+        let mine = manager().identity("me", Operation::Apply);
+        let theirs = manager().identity("others", Operation::Update);
+        let mut managers = Managers::default();
+        managers.entries.insert(mine, record(fields_of(&applied, node())));
+        managers.entries.insert(theirs, record(fields_of(&others, node())));
+        // What was applied before is what is applied now, in part or with more; an item's own place may be somebody else's.
+        let last =
+            fields_of(&last, node()).intersection(&fields_of(&applied, node()).union(FieldSet::of_fields(&["args"])));
+        if fields_of(&applied, node()).keeps(&last, node()) {
+            kept += 1;
+            assert_eq!(pruned(node(), merged.clone(), &managers, &last, &empty), merged, "{live} {applied} {others}");
+        }
+    }
+    assert!(kept > 1_000, "{kept}");
+}

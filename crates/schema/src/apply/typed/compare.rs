@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{granular, is_hollow, items_by_step, member_type};
 use crate::apply::field_set::{Entry, FieldSet};
@@ -45,8 +45,12 @@ impl Comparison {
 
 /// Compares two values of one type. The order of keyed lists and sets does not count.
 pub fn compare(old: &Value, new: &Value, node: TypeNode<'_>) -> Comparison {
-    let found = Difference::of(Some(old), Some(new), node);
-    Comparison { added: found.added.below, modified: found.modified.below, removed: found.removed.below }
+    Difference::of(Some(old), Some(new), node).below()
+}
+
+/// Compares two values that differ in members that `changes` has, too, at most.
+pub fn compare_within(old: &Value, new: &Value, changes: &Value, node: TypeNode<'_>) -> Comparison {
+    Difference::within(Some(old), Some(new), Some(changes), node).below()
 }
 
 /// How two values differ at one place, and below it: sets grow from the leaves, so that no path is walked twice.
@@ -59,6 +63,14 @@ pub(super) struct Difference {
 
 impl Difference {
     pub(super) fn of(old: Option<&Value>, new: Option<&Value>, node: TypeNode<'_>) -> Self {
+        Self::within(old, new, None, node)
+    }
+
+    fn below(self) -> Comparison {
+        Comparison { added: self.added.below, modified: self.modified.below, removed: self.removed.below }
+    }
+
+    fn within(old: Option<&Value>, new: Option<&Value>, changes: Option<&Value>, node: TypeNode<'_>) -> Self {
         let mut here = Self::default();
         let Some(value) = new.filter(|value| !value.is_null()).or(old).or(new) else { return here };
         let class = node.class_for(value);
@@ -70,7 +82,10 @@ impl Difference {
         }
         match class {
             Class::List(kind) => here.lists(old, new, node, kind),
-            _ => here.maps(old, new, node),
+            _ => match changes.and_then(Value::as_object) {
+                Some(changes) => here.members(old, new, changes, node),
+                None => here.maps(old, new, node),
+            },
         }
         here.presence(old, new);
         here
@@ -112,6 +127,14 @@ impl Difference {
         for (name, value) in new_map.into_iter().flatten() {
             let before = old_map.and_then(|map| map.get(name));
             self.put(|| Element::field(name), Self::of(before, Some(value), member_type(node, name)));
+        }
+    }
+
+    /// As `maps`, where no other members differ than those that `changes` has.
+    fn members(&mut self, old: Option<&Value>, new: Option<&Value>, changes: &Map<String, Value>, node: TypeNode<'_>) {
+        for (name, change) in changes {
+            let [before, after] = [old, new].map(|value| value.and_then(|value| value.get(name)));
+            self.put(|| Element::field(name), Self::within(before, after, Some(change), member_type(node, name)));
         }
     }
 

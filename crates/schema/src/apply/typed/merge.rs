@@ -43,7 +43,8 @@ fn merge_maps(
     applied: &Map<String, Value>,
     node: TypeNode<'_>,
 ) -> Map<String, Value> {
-    let mut merged = live.cloned().unwrap_or_default();
+    let others = live.into_iter().flatten().filter(|(name, _)| !applied.contains_key(*name));
+    let mut merged: Map<String, Value> = others.map(|(name, value)| (name.clone(), value.clone())).collect();
     for (name, value) in applied {
         let before = live.and_then(|map| map.get(name));
         if let Some(value) = visit(before, Some(value), member_type(node, name)) {
