@@ -1,4 +1,4 @@
-//! `bench-up`: from `coxswain up` to the first running pod, and the memory of idle processes. See [`bench::up`].
+//! `bench-up`: from `coxswain up` to the first running pod, the memory of idle processes, and a node with many pods. See [`bench::up`].
 
 use std::path::PathBuf;
 
@@ -26,6 +26,14 @@ fn command() -> Command {
                 .default_value("5")
                 .value_parser(value_parser!(usize)),
         )
+        .arg(
+            Arg::new("pods")
+                .long("pods")
+                .value_name("N")
+                .help("How many pods the last cluster gets, whose kubelet is watched for two minutes then; 0 for none")
+                .default_value("90")
+                .value_parser(value_parser!(usize)),
+        )
 }
 
 fn main() -> Result<()> {
@@ -33,7 +41,8 @@ fn main() -> Result<()> {
     let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
     let binaries = path("bin-dir").unwrap_or_else(own_bin_dir);
     let images = path("images-dir").unwrap_or_else(|| binaries.with_file_name("images"));
-    let plan = Plan { binaries, images, rounds: matches.get_one("rounds").copied().unwrap_or(1) };
+    let number = |name: &str| matches.get_one::<usize>(name).copied();
+    let plan = Plan { binaries, images, rounds: number("rounds").unwrap_or(1), pods: number("pods").unwrap_or(0) };
     component_base::tls::install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(bench::up::run(&plan))

@@ -23,7 +23,7 @@ const DEADLINE: Duration = Duration::from_secs(300);
 /// How long the pod may take to run.
 const POD_LIMIT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
-const NAMESPACE: &str = "default";
+pub(super) const NAMESPACE: &str = "default";
 const POD: &str = "first";
 
 pub(super) struct Cluster {
@@ -60,12 +60,16 @@ impl Cluster {
         Ok(())
     }
 
+    /// A client of an administrator.
+    pub(super) fn client(&self) -> Result<Client> {
+        let cx = ClientCx::new(TokioClock::shared(), Rng::from_os(), TaskGroup::new("bench-up"));
+        let config = ClientConfig::load(&format!("{ROOT}/etc/kubernetes/admin.conf"), "")?;
+        Ok(Client::new(config.with_component("bench-up").with_rate(-1.0, 0), cx)?)
+    }
+
     /// Declares one pod and waits until it runs.
     pub(super) async fn run_a_pod(&self) -> Result<()> {
-        let tasks = TaskGroup::new("bench-up");
-        let cx = ClientCx::new(TokioClock::shared(), Rng::from_os(), tasks.clone());
-        let config = ClientConfig::load(&format!("{ROOT}/etc/kubernetes/admin.conf"), "")?;
-        let client = Client::new(config.with_component("bench-up"), cx)?;
+        let client = self.client()?;
         let (watch, mut created) = (Stopwatch::start(), false);
         while watch.elapsed() < POD_LIMIT {
             created = created || create(&client).await?;
@@ -79,10 +83,15 @@ impl Cluster {
 
     /// The memory of the process that runs a component of this cluster, in bytes.
     pub(super) fn resident(&self, name: &str) -> Result<u64> {
+        Ok(usage::resident_bytes(self.process(name)?)?)
+    }
+
+    /// The number of that process.
+    pub(super) fn process(&self, name: &str) -> Result<u32> {
         let program = self.binaries.join(name).display().to_string();
         let found = Process::with_argument(&program)?;
         let [process] = found.as_slice() else { bail!("{} processes run {program}", found.len()) };
-        Ok(usage::resident_bytes(process.pid())?)
+        Ok(process.pid())
     }
 }
 

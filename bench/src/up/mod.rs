@@ -5,6 +5,7 @@
 //! the project has set itself.
 
 mod cluster;
+mod dense;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -35,6 +36,8 @@ pub struct Plan {
     pub images: PathBuf,
     /// How often a cluster is brought up.
     pub rounds: usize,
+    /// How many pods the last of them gets then; none for no such cluster.
+    pub pods: usize,
 }
 
 /// Measures and prints.
@@ -46,7 +49,11 @@ pub async fn run(plan: &Plan) -> Result<()> {
     let mut memory = vec![Samples::default(); LIMITS.len()];
     for round in 1..=plan.rounds {
         let cluster = Cluster::new(plan);
-        let outcome = measure(&cluster, &mut up, &mut pod, &mut memory).await;
+        let mut outcome = measure(&cluster, &mut up, &mut pod, &mut memory).await;
+        if outcome.is_ok() && round == plan.rounds && plan.pods > 0 {
+            let dense = dense::measure(&cluster, &cluster.client()?, plan.pods).await;
+            outcome = dense.and(outcome);
+        }
         cluster.down().await?;
         Figure::alone(format!("up-round-{round}"), outcome?, "s").print()?;
     }
