@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use api_machinery::gvk::{GroupKind, GroupResource, GroupVersion, GroupVersionKind};
+use api_machinery::gvk::{GroupKind, GroupVersion, GroupVersionKind};
 use api_machinery::meta::{APIGroupList, APIResourceList, APIVersions};
 use api_machinery::object::from_value;
 use api_machinery::value::Value;
@@ -137,21 +137,12 @@ impl RestMapper {
         known.resources.iter().find(is_it).map(|served| served.info.clone())
     }
 
-    /// The resource of a kind in the preferred version.
+    /// All resources of a kind, each in its preferred version.
     #[must_use]
-    pub fn preferred_resource_of(&self, kind: &GroupKind) -> Option<ResourceInfo> {
+    pub fn preferred_resources_of(&self, kind: &GroupKind) -> Vec<ResourceInfo> {
         let known = self.known.load();
-        let mut of_kind = known.resources.iter().filter(|served| served.is_of(kind));
-        of_kind.find(|served| known.prefers(served)).map(|served| served.info.clone())
-    }
-
-    /// The resource of this name in the preferred version.
-    #[must_use]
-    pub fn preferred_resource(&self, resource: &GroupResource) -> Option<ResourceInfo> {
-        let known = self.known.load();
-        let mut named =
-            known.resources.iter().filter(|served| served.place() == [&*resource.group, &*resource.resource]);
-        named.find(|served| known.prefers(served)).map(|served| served.info.clone())
+        let of_kind = known.resources.iter().filter(|served| served.is_of(kind) && known.prefers(served));
+        of_kind.map(|served| served.info.clone()).collect()
     }
 }
 

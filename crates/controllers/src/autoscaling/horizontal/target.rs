@@ -44,9 +44,7 @@ impl Kinds {
     /// All resources of a kind, each in the version that its group prefers.
     async fn resources_of(&self, kind: &GroupKind) -> Result<Vec<ResourceInfo>, TargetError> {
         self.refresh().await?;
-        let known = self.mapper.discovered();
-        let of_kind = known.preferred().filter(|served| served.info.gvk().group_kind() == *kind);
-        Ok(of_kind.map(|served| served.info.clone()).collect())
+        Ok(self.mapper.preferred_resources_of(kind))
     }
 
     async fn refresh(&self) -> Result<(), ClientError> {
