@@ -1,6 +1,8 @@
 //! Two structs as free-form maps, but for what they have in common.
 
 use super::{Value, ValueMap, to_value};
+use crate::json::Writer;
+use crate::leaf::encoding::Leaf;
 use crate::reflect::{self, Field, List, Map, Reflect, StructType, View};
 
 /// The members of two structs of one type in which they differ, as free-form maps. Structs on the way are looked into;
@@ -84,9 +86,15 @@ fn identical(one: &dyn Field, other: &dyn Field) -> bool {
             same
         }
         (View::Optional(Some(a)), View::Optional(Some(b))) => identical(a, b),
-        (View::Leaf(a), View::Leaf(b)) => a.to_value() == b.to_value(),
+        (View::Leaf(a), View::Leaf(b)) => written(a) == written(b),
         _ => reflect::equal(one, other),
     }
+}
+
+fn written(leaf: &dyn Leaf) -> String {
+    let mut out = Writer::default();
+    leaf.write_json(&mut out);
+    out.into_string()
 }
 
 fn identical_lists(one: &dyn List, other: &dyn List) -> bool {
