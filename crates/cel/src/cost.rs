@@ -13,6 +13,10 @@ pub(crate) const LIST: u64 = 10;
 pub(crate) const MAP: u64 = 30;
 /// Cost of a struct literal.
 pub(crate) const STRUCT: u64 = 40;
+/// Cost of adding a value to what a macro gathers: it reads the accumulator and joins it with a literal of one element.
+pub(crate) const APPEND: u64 = SELECT + LIST + 1;
+/// Cost of adding entries to what a macro gathers.
+pub(crate) const INSERT: u64 = SELECT + 1;
 /// Cost for each character that is looked at.
 const PER_CHARACTER: f64 = 0.1;
 /// Cost for each character of a pattern.
@@ -65,14 +69,25 @@ pub enum Cost {
 
 fn scaled(size: u64, factor: f64) -> u64 {
     #[expect(clippy::cast_precision_loss, reason = "costs are rounded up anyway")]
-    let cost = (size as f64 * factor).ceil();
+    let cost = size as f64 * factor;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the conversion saturates")]
-    let cost = cost as u64;
-    cost
+    let down = cost as u64;
+    // As `ceil` rounds, which is a call of a library.
+    #[expect(clippy::cast_precision_loss, reason = "what is too large to be exact has no fraction")]
+    let up = u64::from((down as f64) < cost);
+    down.saturating_add(up)
 }
 
+/// What it costs to compare two values.
+pub(crate) fn comparison(left: &Value<'_>, right: &Value<'_>) -> u64 {
+    characters(left.size().min(right.size()))
+}
+
+/// Up to this size a tenth of it as doubles have it, rounded up, is what whole numbers make of it.
+const EXACT: u64 = 1 << 32;
+
 pub(crate) fn characters(size: u64) -> u64 {
-    scaled(size, PER_CHARACTER)
+    if size < EXACT { size.div_ceil(10) } else { scaled(size, PER_CHARACTER) }
 }
 
 impl Cost {
@@ -252,4 +267,17 @@ fn replaced(text: Range, from: Range, to: Range) -> Range {
         bound(text.min, from.max, to.min, from.max <= to.min),
         bound(text.max, from.min, to.max, to.max <= from.min),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_cost_what_doubles_make_of_them() {
+        let around = |power: u32| (1_u64 << power).saturating_sub(300)..(1 << power) + 300;
+        for size in (0..100_000).chain((17..34).flat_map(around)).chain([u64::MAX]) {
+            assert_eq!(characters(size), scaled(size, PER_CHARACTER), "{size}");
+        }
+    }
 }

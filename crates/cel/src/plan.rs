@@ -7,14 +7,18 @@ use std::sync::Arc;
 
 use regex::Regex;
 
-use crate::ast::{Comprehension, Expr, Kind, Literal, Name};
+use crate::ast::{Expr, Kind, Literal, Name};
 use crate::check::{Checked, Reference};
 use crate::cost::{self, Cost};
 use crate::environment::OverloadDecl;
 use crate::error::{EvalError, Out};
 use crate::eval;
 use crate::pattern;
-use crate::value::{FieldHint, List, Map, Value};
+use crate::value::{FieldHint, List, Map, Step, Value};
+
+mod fold;
+
+pub(crate) use fold::{Fold, Gathering, Rounds};
 
 /// A node to evaluate.
 #[derive(Debug)]
@@ -23,19 +27,24 @@ pub(crate) enum Node {
     /// A constant that was computed, and what that cost.
     Folded(Value<'static>, u64),
     Failure(EvalError),
+    /// A variable of a macro, so many scopes further out.
     Local {
-        slot: usize,
+        up: usize,
         cost: u64,
     },
     Variable {
         name: Name,
         cost: u64,
     },
-    Select {
+    /// Fields that are selected one of the other.
+    Path {
+        root: Box<Self>,
+        steps: Vec<Step>,
+    },
+    /// A field as an optional.
+    SelectOptional {
         operand: Box<Self>,
         field: Name,
-        hint: FieldHint,
-        optional: bool,
         cost: u64,
     },
     Has {
@@ -78,15 +87,20 @@ pub(crate) enum Node {
         name: Name,
         fields: Vec<(Name, Self, bool)>,
     },
+    /// What most macros become.
+    Gather(Box<Rounds>),
+    /// What `cel.bind` becomes: a value, and what is computed with it.
+    Bind(Box<[Self; 2]>),
+    /// Any other comprehension.
     Fold(Box<Fold>),
-    /// A value is appended to the list in the slot.
+    /// A value is appended to the list so many scopes further out.
     Append {
-        slot: usize,
+        up: usize,
         value: Box<Self>,
     },
-    /// Entries are added to the map in the slot.
+    /// Entries are added to the map so many scopes further out.
     Insert {
-        slot: usize,
+        up: usize,
         args: Vec<Self>,
     },
 }
@@ -111,35 +125,27 @@ pub(crate) enum Operator {
     Other,
 }
 
-/// A fold over a list or map.
-#[derive(Debug)]
-pub(crate) struct Fold {
-    pub(crate) range: Node,
-    pub(crate) init: Node,
-    pub(crate) condition: Node,
-    pub(crate) step: Node,
-    pub(crate) result: Node,
-    pub(crate) accu: usize,
-    pub(crate) first: usize,
-    pub(crate) second: Option<usize>,
-}
-
 /// Functions whose last argument is a pattern.
 const PATTERN_FUNCTIONS: [&str; 3] = ["matches", "find", "findAll"];
 /// Functions that upstream computes before, for nothing, where the argument is constant.
 const CONVERSIONS: [&str; 10] =
     ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"];
 
-pub(crate) fn plan(checked: &Checked) -> (Node, usize) {
-    let mut planner = Planner { checked, scopes: Vec::new(), slots: 0 };
-    let node = planner.node(&checked.parsed.expr, cost::SELECT);
-    (node, planner.slots)
+pub(crate) fn plan(checked: &Checked) -> Node {
+    Planner { checked, scopes: Vec::new(), expands: false }.node(&checked.parsed.expr, cost::SELECT)
+}
+
+/// The same with macros evaluated as what they stand for, which the nodes that are made for them must not differ from.
+#[cfg(test)]
+pub(crate) fn plan_expanded(checked: &Checked) -> Node {
+    Planner { checked, scopes: Vec::new(), expands: true }.node(&checked.parsed.expr, cost::SELECT)
 }
 
 struct Planner<'c> {
     checked: &'c Checked,
-    scopes: Vec<(Name, usize)>,
-    slots: usize,
+    /// The names of the scopes around a node, as they are when it is evaluated.
+    scopes: Vec<Name>,
+    expands: bool,
 }
 
 impl Planner<'_> {
@@ -174,13 +180,14 @@ impl Planner<'_> {
         }
     }
 
-    fn slot_of(&self, name: &str) -> Option<usize> {
-        self.scopes.iter().rev().find(|(found, _)| &**found == name).map(|(_, slot)| *slot)
+    /// How many scopes further out a name is.
+    fn up(&self, name: &str) -> Option<usize> {
+        self.scopes.iter().rev().position(|found| &**found == name)
     }
 
     fn ident(&self, expr: &Expr, name: &Name, cost: u64) -> Node {
-        if let Some(slot) = self.slot_of(name) {
-            return Node::Local { slot, cost };
+        if let Some(up) = self.up(name) {
+            return Node::Local { up, cost };
         }
         self.referred(expr, cost).unwrap_or_else(|| Node::Failure(EvalError::NoSuchAttribute(name.to_string())))
     }
@@ -203,9 +210,14 @@ impl Planner<'_> {
             return Node::Has { operand, field: Name::clone(field), hint: FieldHint::default() };
         }
         let operand = self.node(operand, root);
-        let cost = cost::SELECT + operand.relative(root);
-        let hint = FieldHint::default();
-        Node::Select { operand: Box::new(operand), field: Name::clone(field), hint, optional: false, cost }
+        let step = Step::new(field, cost::SELECT + operand.relative(root));
+        match operand {
+            Node::Path { root, mut steps } => {
+                steps.push(step);
+                Node::Path { root, steps }
+            }
+            operand => Node::Path { root: Box::new(operand), steps: vec![step] },
+        }
     }
 
     fn index(&mut self, args: &[Expr], optional: bool, root: u64) -> Node {
@@ -249,8 +261,7 @@ impl Planner<'_> {
         };
         let operand = self.node(operand, root);
         let cost = cost::SELECT + operand.relative(root);
-        let hint = FieldHint::default();
-        Node::Select { operand: Box::new(operand), field: Name::clone(field), hint, optional: true, cost }
+        Node::SelectOptional { operand: Box::new(operand), field: Name::clone(field), cost }
     }
 
     fn plain_call(&mut self, expr: &Expr, function: &str, target: Option<&Expr>, args: &[Expr]) -> Node {
@@ -275,55 +286,6 @@ impl Planner<'_> {
         }
         fold_call(function, all, call)
     }
-
-    fn slot(&mut self, name: &Name) -> usize {
-        self.slots += 1;
-        self.scopes.push((Name::clone(name), self.slots - 1));
-        self.slots - 1
-    }
-
-    fn fold(&mut self, fold: &Comprehension) -> Node {
-        let range = self.node(&fold.iter_range, cost::SELECT);
-        let init = self.node(&fold.accu_init, cost::SELECT);
-        let depth = self.scopes.len();
-        let accu = self.slot(&fold.accu_var);
-        let first = self.slot(&fold.iter_var);
-        let second = fold.iter_var2.as_ref().map(|name| self.slot(name));
-        let condition = self.node(&fold.loop_condition, cost::SELECT);
-        let step = self.step(&fold.loop_step, &fold.accu_var, accu, cost::SELECT);
-        self.scopes.truncate(depth + 1);
-        let result = self.node(&fold.result, cost::SELECT);
-        self.scopes.truncate(depth);
-        Node::Fold(Box::new(Fold { range, init, condition, step, result, accu, first, second }))
-    }
-
-    /// A step that only adds to the accumulator does so in place.
-    fn step(&mut self, step: &Expr, name: &str, accu: usize, root: u64) -> Node {
-        let is_accu = |expr: &Expr| expr.as_ident().is_some_and(|found| &**found == name && name.starts_with('@'));
-        let Kind::Call { function, args, .. } = &step.kind else { return self.node(step, root) };
-        match (&**function, args.as_slice()) {
-            ("_+_", [a, b]) if is_accu(a) => {
-                if let Kind::List { elements } = &b.kind
-                    && let [element] = elements.as_slice()
-                    && !element.optional
-                {
-                    let value = Box::new(self.node(&element.value, cost::SELECT));
-                    return Node::Append { slot: accu, value };
-                }
-            }
-            ("cel.@mapInsert", [a, rest @ ..]) if is_accu(a) => {
-                let args = rest.iter().map(|arg| self.node(arg, cost::SELECT)).collect();
-                return Node::Insert { slot: accu, args };
-            }
-            ("_?_:_", [test, then, otherwise]) if is_accu(otherwise) => {
-                let test = self.node(test, cost::SELECT);
-                let then = self.step(then, name, accu, 0);
-                return Node::Conditional(Box::new([test, then, self.node(otherwise, 0)]));
-            }
-            _ => {}
-        }
-        self.node(step, root)
-    }
 }
 
 impl Node {
@@ -333,7 +295,8 @@ impl Node {
             self,
             Self::Local { .. }
                 | Self::Variable { .. }
-                | Self::Select { .. }
+                | Self::Path { .. }
+                | Self::SelectOptional { .. }
                 | Self::Index { .. }
                 | Self::Conditional(_)
                 | Self::Const(_)

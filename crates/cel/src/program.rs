@@ -5,7 +5,7 @@ use crate::check::Checked;
 use crate::environment::Environment;
 use crate::error::{EvalError, Out};
 use crate::estimate::{self, Hints, Range};
-use crate::eval::{self, Frame};
+use crate::eval::{self, Machine};
 use crate::plan::{self, Node};
 use crate::types::Type;
 use crate::value::Value;
@@ -17,7 +17,6 @@ const INTERRUPT_EVERY: u32 = 100;
 #[derive(Debug)]
 pub struct Program {
     root: Node,
-    slots: usize,
     checked: Checked,
 }
 
@@ -87,6 +86,17 @@ impl<'m> Meter<'m> {
         if self.cost > self.limit { Err(EvalError::CostLimit) } else { Ok(()) }
     }
 
+    /// Adds so many units one by one: nothing is counted after the one that is too much.
+    pub(crate) fn charge_each(&mut self, units: u64) -> Out<()> {
+        let cost = self.cost.saturating_add(units);
+        if cost > self.limit {
+            self.cost = self.cost.max(self.limit).saturating_add(1).min(cost);
+            return Err(EvalError::CostLimit);
+        }
+        self.cost = cost;
+        Ok(())
+    }
+
     /// Units that are left.
     #[must_use]
     pub fn remaining(&self) -> u64 {
@@ -114,8 +124,14 @@ pub struct Evaluation<'a> {
 
 impl Program {
     pub(crate) fn new(_: &Environment, checked: Checked) -> Self {
-        let (root, slots) = plan::plan(&checked);
-        Self { root, slots, checked }
+        let root = plan::plan(&checked);
+        Self { root, checked }
+    }
+
+    /// The same program with macros evaluated as what they stand for.
+    #[cfg(test)]
+    pub(crate) fn expanded(self) -> Self {
+        Self { root: plan::plan_expanded(&self.checked), ..self }
     }
 
     /// The type of its value.
@@ -166,10 +182,7 @@ impl Program {
     /// Evaluates the expression.
     pub fn evaluate<'a>(&'a self, activation: &dyn Activation<'a>, budget: Budget<'_>) -> Evaluation<'a> {
         let mut meter = Meter::new(budget);
-        let mut locals = Vec::new();
-        locals.resize_with(self.slots, || Ok(Value::Null));
-        let mut frame = Frame { activation, locals, meter: &mut meter };
-        let result = eval::eval(&self.root, &mut frame);
+        let result = eval::eval(&self.root, None, &mut Machine { activation, meter: &mut meter });
         let cost = meter.cost;
         Evaluation { result, cost }
     }

@@ -22,7 +22,7 @@ mod record;
 
 pub use map::{Entries, Map};
 pub use object::{Built, Object, View};
-pub(crate) use record::FieldHint;
+pub(crate) use record::{FieldHint, Step};
 
 /// A value, which may borrow from what it was evaluated over.
 #[derive(Debug, Clone)]
@@ -150,7 +150,12 @@ impl<'a> List<'a> {
 
     /// The elements.
     pub fn iter(&self) -> impl Iterator<Item = Value<'a>> + '_ {
-        (0..self.len()).filter_map(|index| self.get(index))
+        let list = if let Self::Field(field) = self { read::list_of(*field) } else { None };
+        let len = list.map_or_else(|| self.len(), |list| list.len());
+        (0..len).filter_map(move |index| match list {
+            Some(list) => list.item(index).map(Value::of_field),
+            None => self.get(index),
+        })
     }
 }
 
@@ -216,6 +221,14 @@ impl<'a> Value<'a> {
     #[must_use]
     pub fn of_field(field: &'a dyn Field) -> Self {
         read::field(field)
+    }
+
+    /// The same value for those who do not outlive this one; copies of a text are not counted.
+    pub(crate) fn lent<'s: 'a>(&'s self) -> Self {
+        match self {
+            Self::String(text) => Self::String(Text::Borrowed(text.as_str())),
+            other => other.clone(),
+        }
     }
 
     pub(crate) fn of_literal(literal: &Literal) -> Self {
@@ -292,7 +305,7 @@ impl<'a> Value<'a> {
     #[must_use]
     pub fn size(&self) -> u64 {
         match self {
-            Self::String(text) => text.as_str().chars().count() as u64,
+            Self::String(text) => characters(text.as_str()) as u64,
             Self::Bytes(bytes) => bytes.as_bytes().len() as u64,
             Self::List(list) => list.len() as u64,
             Self::Map(map) => map.len() as u64,
@@ -399,6 +412,20 @@ impl<'a> Value<'a> {
             Self::Object(object) => object.is_zero(),
             Self::Timestamp(_) | Self::Type(_) | Self::Opaque(_) => false,
         }
+    }
+}
+
+/// How many characters a text has. Most texts are short, and have one for each byte.
+fn characters(text: &str) -> usize {
+    const NOT_ASCII: u64 = 0x8080_8080_8080_8080;
+    let bytes = text.as_bytes();
+    match (bytes.first_chunk(), bytes.last_chunk()) {
+        (Some(head), Some(tail)) if bytes.len() <= 16 => {
+            let both = u64::from_ne_bytes(*head) | u64::from_ne_bytes(*tail);
+            if both & NOT_ASCII == 0 { bytes.len() } else { text.chars().count() }
+        }
+        _ if text.is_ascii() => bytes.len(),
+        _ => text.chars().count(),
     }
 }
 

@@ -23,7 +23,12 @@ pub(super) fn json(json: &Json) -> Value<'_> {
 }
 
 pub(super) fn field(field: &dyn Field) -> Value<'_> {
-    match field.view() {
+    viewed(field, field.view())
+}
+
+/// The value of a field that was looked at.
+pub(super) fn viewed<'a>(field: &'a dyn Field, view: View<'a>) -> Value<'a> {
+    match view {
         View::Bool(value) => Value::Bool(value),
         View::Int32(value) => Value::Int(value.into()),
         View::Int64(value) => Value::Int(value),

@@ -1,13 +1,16 @@
 //! API objects as maps, as JSON has them: a field that would not be written is not there.
 
+use std::slice::Iter;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use api_machinery::object::Object;
-use api_machinery::reflect::{self, Field, Presence, Reflect, View};
+use api_machinery::reflect::{self, Field, Presence, Reflect, StructType, View};
 
+use crate::ast::Name;
 use crate::error::{EvalError, Out};
+use crate::program::Meter;
 
-use super::{Map, Text, Value};
+use super::{Map, Text, Value, read};
 
 /// The names that an object has before its fields.
 const TYPE_META: [&str; 2] = ["apiVersion", "kind"];
@@ -75,44 +78,100 @@ pub(super) fn names<'a>(object: &'a dyn Reflect) -> Vec<Text<'a>> {
     out
 }
 
-/// Where a field stands in the tables of the objects seen last: selections of one place mostly see one type.
+/// Where a field stands in the table of the objects seen last: selections of one place mostly see one type. The place is in
+/// the highest byte, below it the table's address; 0 where none was seen.
 #[derive(Debug, Default)]
 pub(crate) struct FieldHint(AtomicUsize);
 
+const PLACE_SHIFT: u32 = usize::BITS - 8;
+const ADDRESS: usize = usize::MAX >> 8;
+
 impl FieldHint {
-    /// The value of a field by name.
-    pub(crate) fn select<'a>(&self, value: &Value<'a>, name: &str) -> Out<Value<'a>> {
-        match self.find(value, name) {
-            Some((object, index)) => {
-                let found = found_at(object, index).map(Value::of_field);
-                found.ok_or_else(|| EvalError::NoSuchKey(name.to_owned()))
-            }
-            None => value.select(name),
+    /// The place of a field in a table; nothing where it has to be looked for elsewhere.
+    fn place(&self, table: &'static StructType, name: &str) -> Option<usize> {
+        let address = std::ptr::from_ref(table).addr();
+        let seen = self.0.load(Ordering::Relaxed);
+        if seen & ADDRESS == address {
+            return Some(seen >> PLACE_SHIFT);
         }
+        let index = table.index_of(name)?;
+        if address <= ADDRESS && index <= usize::from(u8::MAX) {
+            self.0.store(index << PLACE_SHIFT | address, Ordering::Relaxed);
+        }
+        Some(index)
     }
 
     /// Whether a field is set.
     pub(crate) fn has(&self, value: &Value<'_>, name: &str) -> Out<bool> {
-        match self.find(value, name) {
-            Some((object, index)) => Ok(found_at(object, index).is_some()),
-            None => value.has(name),
+        if let Some(object) = as_struct(value, name)
+            && let Some(index) = self.place(object.struct_type(), name)
+        {
+            return Ok(found_at(object, index).is_some());
+        }
+        value.has(name)
+    }
+}
+
+/// The struct that may have a field of this name, if the value is an API object or a part of one.
+fn as_struct<'a>(value: &Value<'a>, name: &str) -> Option<&'a dyn Reflect> {
+    match value {
+        Value::Map(Map::Struct(object)) => Some(*object),
+        Value::Map(Map::Object(object)) if !TYPE_META.contains(&name) => Some(object.as_reflect()),
+        _ => None,
+    }
+}
+
+/// One selection of a chain.
+#[derive(Debug)]
+pub(crate) struct Step {
+    field: Name,
+    hint: FieldHint,
+    cost: u64,
+}
+
+impl Step {
+    pub(crate) fn new(field: &Name, cost: u64) -> Self {
+        Self { field: Name::clone(field), hint: FieldHint::default(), cost }
+    }
+
+    /// What the step selects; in a struct those that follow, too, for as long as they lead into structs.
+    fn select<'a>(&self, from: &Value<'a>, rest: &mut Iter<'_, Self>, meter: &mut Meter<'_>) -> Out<Value<'a>> {
+        let Some(mut object) = as_struct(from, &self.field) else {
+            meter.charge(self.cost)?;
+            return from.select(&self.field);
+        };
+        let mut step = self;
+        loop {
+            meter.charge(step.cost)?;
+            let field = step.found(object).ok_or_else(|| EvalError::NoSuchKey(step.field.to_string()))?;
+            match (field.view(), rest.as_slice()) {
+                (View::Struct(inner), [next, ..]) => {
+                    rest.next();
+                    (object, step) = (inner, next);
+                }
+                (view, _) => return Ok(read::viewed(field, view)),
+            }
         }
     }
 
-    /// The struct that a value is, and the place of a field in its own table; nothing where it has to be looked for elsewhere.
-    fn find<'a>(&self, value: &Value<'a>, name: &str) -> Option<(&'a dyn Reflect, usize)> {
-        let object = match value {
-            Value::Map(Map::Struct(object)) => *object,
-            Value::Map(Map::Object(object)) if !TYPE_META.contains(&name) => object.as_reflect(),
-            _ => return None,
-        };
-        let table = object.struct_type();
-        let hint = self.0.load(Ordering::Relaxed);
-        if table.fields.get(hint).is_some_and(|field| !field.inline && field.name == name) {
-            return Some((object, hint));
+    /// The field of a struct, before it is made a value.
+    fn found<'a>(&self, object: &'a dyn Reflect) -> Option<&'a dyn Field> {
+        match self.hint.place(object.struct_type(), &self.field) {
+            Some(index) => found_at(object, index),
+            None => found(object, &self.field),
         }
-        let index = table.index_of(name)?;
-        self.0.store(index, Ordering::Relaxed);
-        Some((object, index))
+    }
+}
+
+impl<'a> Value<'a> {
+    /// What a chain of selections finds. Structs on the way are not made values.
+    pub(crate) fn follow(&self, steps: &[Step], meter: &mut Meter<'_>) -> Out<Value<'a>> {
+        let mut steps = steps.iter();
+        let Some(first) = steps.next() else { return Ok(self.clone()) };
+        let mut value = first.select(self, &mut steps, meter)?;
+        while let Some(step) = steps.next() {
+            value = step.select(&value, &mut steps, meter)?;
+        }
+        Ok(value)
     }
 }
