@@ -3,7 +3,7 @@
 use api_machinery::reflect::Reflect;
 use api_types::authentication_v1::UserInfo;
 use cel::kubernetes::authorizer::Question;
-use cel::{Text, Value};
+use cel::{Text, Value, View};
 
 /// A request that is to be admitted. Kinds and resources are group, version and name.
 #[derive(Clone, Copy)]
@@ -56,28 +56,46 @@ fn options<'a>(kind: &'a str, fields: &'a dyn Reflect) -> Value<'a> {
     }
 }
 
+/// The members of `request`.
+const MEMBERS: [&str; 12] = [
+    "subResource",
+    "requestSubResource",
+    "name",
+    "namespace",
+    "kind",
+    "resource",
+    "requestKind",
+    "requestResource",
+    "operation",
+    "userInfo",
+    "dryRun",
+    "options",
+];
+
 impl<'a> Request<'a> {
-    /// The value of `request`.
+    /// A member of `request`. Empty texts are not there, nor are options that a request has none of.
+    fn member(&self, name: &str) -> Option<Value<'a>> {
+        let written = |value: &'a str| (!value.is_empty()).then(|| text(value));
+        match name {
+            "subResource" | "requestSubResource" => written(self.subresource),
+            "name" => written(self.name),
+            "namespace" => written(self.namespace),
+            "kind" => Some(triple(self.kind, "kind")),
+            "resource" => Some(triple(self.resource, "resource")),
+            "requestKind" => Some(triple(self.request_kind, "kind")),
+            "requestResource" => Some(triple(self.request_resource, "resource")),
+            "operation" => Some(text(self.operation)),
+            "userInfo" => Some(Value::of_struct(self.user)),
+            "dryRun" => Some(Value::Bool(self.dry_run)),
+            "options" => self.options.map(|(kind, fields)| options(kind, fields)),
+            _ => None,
+        }
+    }
+
+    /// The value of `request`, for those who outlive this one.
     #[must_use]
     pub fn value(&self) -> Value<'a> {
-        let written = [
-            ("subResource", self.subresource),
-            ("requestSubResource", self.subresource),
-            ("name", self.name),
-            ("namespace", self.namespace),
-        ];
-        let texts = written.into_iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (name, text(value)));
-        let rest = [
-            ("kind", triple(self.kind, "kind")),
-            ("resource", triple(self.resource, "resource")),
-            ("requestKind", triple(self.request_kind, "kind")),
-            ("requestResource", triple(self.request_resource, "resource")),
-            ("operation", text(self.operation)),
-            ("userInfo", Value::of_struct(self.user)),
-            ("dryRun", Value::Bool(self.dry_run)),
-        ];
-        let options = self.options.map(|(kind, fields)| ("options", options(kind, fields)));
-        record(texts.chain(rest).chain(options))
+        record(MEMBERS.into_iter().filter_map(|name| Some((name, self.member(name)?))))
     }
 
     /// The question that `authorizer.requestResource` begins with.
@@ -86,5 +104,15 @@ impl<'a> Request<'a> {
         let (subresource, namespace, name) =
             (self.subresource.to_owned(), self.namespace.to_owned(), self.name.to_owned());
         Question { group, resource, subresource, namespace, name, ..Question::default() }
+    }
+}
+
+impl View for Request<'_> {
+    fn get(&self, key: &str) -> Option<Value<'_>> {
+        self.member(key)
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        MEMBERS.into_iter().filter(|name| self.member(name).is_some()).collect()
     }
 }

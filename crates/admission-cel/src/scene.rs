@@ -23,7 +23,7 @@ pub struct Facts<'a> {
     pub old_object: Value<'a>,
     /// The request.
     pub request: Request<'a>,
-    /// Who keeps the value of `request` for all who look at it; where nobody does, it is made anew.
+    /// Who keeps the request for all who look at it, so that only what they read is made a value; where nobody does, all is.
     pub kept: Option<&'a dyn Kept>,
     /// The object's namespace; null where it has none.
     pub namespace: Value<'a>,
@@ -33,9 +33,9 @@ pub struct Facts<'a> {
     pub interrupted: Option<&'a dyn Fn() -> bool>,
 }
 
-/// Keeps the value of `request`, which is the same for all policies, and not small.
+/// Keeps the request, which is the same for all policies.
 pub trait Kept: Send + Sync {
-    /// The value.
+    /// The value of `request`.
     fn request(&self) -> Value<'_>;
 }
 

@@ -305,3 +305,45 @@ fn mutations_become_json() {
     );
     assert!(json_patch(&value("1")).is_err() && object_as_json(&value("{'a': 1}")).is_err());
 }
+
+struct Own<'a>(Request<'a>);
+
+impl Kept for Own<'_> {
+    fn request(&self) -> Value<'_> {
+        Value::of_view(&self.0)
+    }
+}
+
+#[test]
+fn a_request_reads_the_same_whether_it_is_made_a_value_or_shown() {
+    let user = user();
+    let env = environment(ALL, Origin::New);
+    let named = request(&user);
+    let unnamed = Request { name: "", subresource: "scale", options: Some(("CreateOptions", &user)), ..named };
+    for request in [named, unnamed] {
+        let own = Own(request);
+        for source in [
+            "dyn(request)",
+            "dyn(request).map(k, k)",
+            "dyn(request).size()",
+            "dyn(request).all(k, k in dyn(request) && dyn(request)[k] == dyn(request)[k])",
+            "[has(request.name), has(request.options), has(request.subResource), has(request.userInfo.uid)]",
+            "[request.kind.kind, request.requestResource.resource, request.operation, request.namespace]",
+            "request.userInfo.groups.exists(g, g == 'devs') && !request.dryRun",
+            "request.name",
+            "request.options.kind",
+            "dyn(request).nope",
+            "request.?name.orValue('none')",
+            "dyn(request) == dyn(request) && request.kind == request.requestKind",
+        ] {
+            let compiled = Compiled::new(&env, source, Wanted::Any);
+            assert_eq!(compiled.error(), None, "{source}");
+            let outcomes = [None, Some(&own as &dyn Kept)].map(|kept| {
+                let scene = Scene::new(Facts { kept, ..facts(request, &Json::Null) }, Value::Null, None);
+                let mut budget = Budget::of(VALIDATIONS);
+                (format!("{:?}", evaluate(&compiled, &scene, &mut budget)), budget.left())
+            });
+            assert_eq!(outcomes[0], outcomes[1], "{source}");
+        }
+    }
+}

@@ -20,8 +20,8 @@ mod object;
 mod read;
 mod record;
 
-pub use map::{Entries, Map};
-pub use object::{Built, Object, View};
+pub use map::{Entries, Map, View};
+pub use object::{Built, Object};
 pub(crate) use record::{FieldHint, Step};
 
 /// A value, which may borrow from what it was evaluated over.
@@ -215,6 +215,12 @@ impl<'a> Value<'a> {
     #[must_use]
     pub fn of_struct(object: &'a dyn Reflect) -> Self {
         Self::Map(Map::Struct(object))
+    }
+
+    /// A map that the caller shows in its own way.
+    #[must_use]
+    pub fn of_view(view: &'a dyn View) -> Self {
+        Self::Map(Map::View(view))
     }
 
     /// A part of an API object, read where it lies.

@@ -1,8 +1,8 @@
 //! A request's objects, in the versions that policies want them in, and what else expressions see of it.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use admission_cel::{Answers, Facts, Kept};
+use admission_cel::{Answers, Facts, Kept, Request};
 use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 use api_types::core_v1::Namespace;
@@ -26,8 +26,8 @@ pub(crate) struct Views<'a> {
     old: Option<&'a dyn Object>,
     namespace: Option<Arc<Namespace>>,
     converted: Vec<View>,
-    /// What expressions see of the request where it was matched as it was sent.
-    request: OnceLock<Value<'a>>,
+    /// The request as it was sent.
+    request: Request<'a>,
     /// Tells whether nobody waits any more.
     is_late: Box<dyn Fn() -> bool + Send + Sync>,
 }
@@ -50,8 +50,9 @@ impl<'a> Views<'a> {
         } else {
             Some(known.namespace(cx, &attributes.namespace).await?)
         };
+        let request = request(attributes, &attributes.kind, attributes.place());
         let is_late = Box::new(lateness(attributes));
-        Ok(Self { attributes, object, old, namespace, converted: Vec::new(), request: OnceLock::new(), is_late })
+        Ok(Self { attributes, object, old, namespace, converted: Vec::new(), request, is_late })
     }
 
     /// Converts the objects to the version that was matched, where that is not done yet.
@@ -84,15 +85,15 @@ impl<'a> Views<'a> {
                 view.map_or((None, None), |own| (own.object.as_deref(), own.old.as_deref()))
             }
         };
-        let (kind, resource, kept) = match matched {
-            Matched::AsRequested => (&self.attributes.kind, self.attributes.place(), Some(self as &dyn Kept)),
-            Matched::As(served) => (&served.kind, served.place(), None),
+        let (request, kept) = match matched {
+            Matched::AsRequested => (self.request, Some(self as &dyn Kept)),
+            Matched::As(served) => (request(self.attributes, &served.kind, served.place()), None),
         };
         let namespace = self.namespace.as_deref();
         Facts {
             object: object.map_or(Value::Null, Value::of_object),
             old_object: old.map_or(Value::Null, Value::of_object),
-            request: request(self.attributes, kind, resource),
+            request,
             kept,
             namespace: namespace.map_or(Value::Null, |own| Value::of_object(own)),
             answers: Some(Arc::clone(answers)),
@@ -103,7 +104,6 @@ impl<'a> Views<'a> {
 
 impl Kept for Views<'_> {
     fn request(&self) -> Value<'_> {
-        let own = self.attributes;
-        self.request.get_or_init(|| request(own, &own.kind, own.place()).value()).clone()
+        Value::of_view(&self.request)
     }
 }

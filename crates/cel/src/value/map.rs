@@ -31,8 +31,18 @@ pub enum Map<'a> {
     Object(&'a dyn Object),
     /// A part of an API object.
     Struct(&'a dyn Reflect),
+    /// What the caller shows.
+    View(&'a dyn View),
     /// A free-form object whose type is declared.
     Declared(&'a ValueMap<String, Json>, &'a Declared),
+}
+
+/// A map that the caller shows in its own way: values are made when they are read.
+pub trait View: Send + Sync {
+    /// The value of a key, where it is there.
+    fn get(&self, key: &str) -> Option<Value<'_>>;
+    /// The keys that are there.
+    fn keys(&self) -> Vec<&str>;
 }
 
 /// Entries in the order they were added, found by key.
@@ -97,6 +107,7 @@ impl<'a> Map<'a> {
             Self::Field(field) => read::map_of(*field).map_or(0, |map| map.len()),
             Self::Object(object) => record::members(*object).len(),
             Self::Struct(object) => record::names(*object).len(),
+            Self::View(view) => view.keys().len(),
         }
     }
 
@@ -122,13 +133,14 @@ impl<'a> Map<'a> {
             Self::Field(field) => read::map_of(*field)?.entry(key).map(Value::of_field),
             Self::Object(object) => record::member(*object, key),
             Self::Struct(object) => record::field(*object, key),
+            Self::View(view) => view.get(key),
         }
     }
 
     /// Whether a key is there that is a string: no value is made of what it has.
     pub(super) fn has_str(&self, key: &str) -> bool {
         match self {
-            Self::Shared(_) => self.get_str(key).is_some(),
+            Self::Shared(_) | Self::View(_) => self.get_str(key).is_some(),
             Self::Json(map) | Self::Declared(map, _) => map.contains_key(key),
             Self::Field(field) => read::map_of(*field).is_some_and(|map| map.entry(key).is_some()),
             Self::Object(object) => record::has_member(*object, key),
@@ -175,6 +187,7 @@ impl<'a> Map<'a> {
             Self::Object(object) => record::members(*object).into_iter().map(Value::String).collect(),
             Self::Struct(object) => record::names(*object).into_iter().map(Value::String).collect(),
             Self::Shared(map) => map.entries.iter().map(|(key, _)| key.clone()).collect(),
+            Self::View(view) => view.keys().into_iter().map(|key| Value::String(super::Text::Borrowed(key))).collect(),
             Self::Json(map) | Self::Declared(map, _) => {
                 map.keys().map(|key| Value::String(super::Text::Borrowed(key))).collect()
             }

@@ -1,4 +1,4 @@
-//! Structs: of the caller, of declared types, and those that expressions make.
+//! Structs: of declared types, and those that expressions make.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,20 +16,8 @@ use super::Value;
 pub enum Object<'a> {
     /// A free-form object whose type is declared.
     Declared(&'a ValueMap<String, Json>, &'a Declared),
-    /// What the caller shows.
-    View(&'a dyn View),
     /// Made by the expression.
     Built(Arc<Built<'a>>),
-}
-
-/// A struct that the caller shows in its own way.
-pub trait View: Send + Sync {
-    /// The name of its type.
-    fn type_name(&self) -> &str;
-    /// The field, where it is set.
-    fn field(&self, name: &str) -> Option<Value<'_>>;
-    /// The names of the fields that are set.
-    fn fields(&self) -> Vec<&str>;
 }
 
 /// A struct that an expression made.
@@ -46,7 +34,6 @@ impl<'a> Object<'a> {
     pub fn type_name(&self) -> &str {
         match self {
             Self::Declared(_, declared) => declared.type_name(),
-            Self::View(view) => view.type_name(),
             Self::Built(built) => &built.type_name,
         }
     }
@@ -56,7 +43,6 @@ impl<'a> Object<'a> {
     pub fn field(&self, name: &str) -> Option<Value<'a>> {
         match self {
             Self::Declared(map, declared) => declared.field_value(map, name),
-            Self::View(view) => view.field(name),
             Self::Built(built) => {
                 built.fields.iter().find(|(found, _)| &**found == name).map(|(_, value)| value.clone())
             }
@@ -68,7 +54,6 @@ impl<'a> Object<'a> {
     pub fn fields(&self) -> Vec<Name> {
         match self {
             Self::Declared(map, declared) => declared.field_names(map),
-            Self::View(view) => view.fields().into_iter().map(Name::from).collect(),
             Self::Built(built) => built.fields.iter().map(|(name, _)| Name::clone(name)).collect(),
         }
     }
