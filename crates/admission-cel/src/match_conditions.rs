@@ -6,6 +6,9 @@ use crate::budget::{Budget, MATCH_CONDITIONS, evaluate};
 use crate::compile::{Compiled, Wanted};
 use crate::scene::Scene;
 
+/// What is the same for all who look at a request, and can be said without asking anybody.
+const SEEN_BY_ALL: [&str; 4] = ["object", "oldObject", "request", "namespaceObject"];
+
 /// The conditions of a webhook or policy, compiled once.
 #[derive(Debug, Default)]
 pub struct MatchConditions(Vec<(String, Compiled)>);
@@ -38,6 +41,16 @@ impl MatchConditions {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The expressions, where they read nothing but what all see of a request: whoever has the same ones has the same answer.
+    #[must_use]
+    pub fn of_all(&self) -> Option<Vec<&str>> {
+        let sources = self.0.iter().map(|(_, compiled)| {
+            let program = compiled.program.as_ref().ok()?;
+            program.variables().all(|name| SEEN_BY_ALL.contains(&name)).then_some(compiled.source.as_str())
+        });
+        sources.collect()
     }
 
     /// Whether a request meets them.

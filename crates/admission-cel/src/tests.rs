@@ -347,3 +347,20 @@ fn a_request_reads_the_same_whether_it_is_made_a_value_or_shown() {
         }
     }
 }
+
+#[test]
+fn conditions_are_of_all_where_they_read_what_all_see() {
+    let composition = composition(&[("n", "1")]);
+    for (sources, expected) in [
+        (&["request.name == 'a'", "object.x == oldObject.x && namespaceObject == null"][..], true),
+        (&["true"], true),
+        (&["request.name == params.name"], false),
+        (&["true", "variables.n == 1"], false),
+        (&["authorizer.path('/x').check('get').allowed()"], false),
+        (&["nobody.knows"], false),
+    ] {
+        let named = sources.iter().map(|source| ("c", *source));
+        let conditions = MatchConditions::new(composition.environment(), named);
+        assert_eq!(conditions.of_all(), expected.then(|| sources.to_vec()), "{sources:?}");
+    }
+}

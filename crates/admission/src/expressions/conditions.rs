@@ -1,6 +1,7 @@
 //! Match conditions over a request.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use admission_cel::{Answers, MatchConditions, Matched, Scene};
 use tokio::time::Instant;
@@ -18,7 +19,27 @@ pub(crate) enum Held {
     Failed(String),
 }
 
-/// Whether conditions hold, counted and timed from `begun` on where there are any; and when that was known.
+/// What came of conditions.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    held: Held,
+    /// How many failed.
+    failed: usize,
+}
+
+impl From<Matched<'_>> for Answer {
+    fn from(matched: Matched<'_>) -> Self {
+        let (held, failed) = match matched {
+            Matched::Yes => (Held::Yes, 0),
+            Matched::No { failed, .. } => (Held::No, failed),
+            Matched::Failed(errors) => (Held::Failed(super::joined(&errors)), errors.len()),
+        };
+        Self { held, failed }
+    }
+}
+
+/// Whether conditions hold, counted and timed from `begun` on where there are any; and when that was known. An answer that
+/// is `shared` counts as one that was found at once, and where it is not there yet, this one is put there.
 pub(crate) async fn holds<'s>(
     cx: &Context,
     attributes: &Attributes,
@@ -26,22 +47,31 @@ pub(crate) async fn holds<'s>(
     begun: Instant,
     conditions: &'s MatchConditions,
     scene: impl Fn(&Arc<Answers>) -> Scene<'s> + Send + Sync,
+    shared: Option<&mut Option<Answer>>,
 ) -> (Held, Instant) {
     if conditions.is_empty() {
         return (Held::Yes, begun);
     }
-    let evaluate = |answers: &_| match conditions.evaluate(&scene(answers)) {
-        Matched::Yes => (Held::Yes, 0),
-        Matched::No { failed, .. } => (Held::No, failed),
-        Matched::Failed(errors) => (Held::Failed(super::joined(&errors)), errors.len()),
+    let (answer, ended) = match shared {
+        Some(Some(answer)) => {
+            cx.recorder.expressions_evaluated(Duration::ZERO);
+            (answer.clone(), begun)
+        }
+        shared => {
+            let evaluate = |answers: &_| Answer::from(conditions.evaluate(&scene(answers)));
+            let (answer, ended) = answered(cx, attributes, begun, evaluate).await;
+            if let Some(shared) = shared {
+                *shared = Some(answer.clone());
+            }
+            (answer, ended)
+        }
     };
-    let ((held, failed), ended) = answered(cx, attributes, begun, evaluate).await;
     cx.recorder.conditions_evaluated(run, ended - begun);
-    for _ in 0..failed {
+    for _ in 0..answer.failed {
         cx.recorder.condition_failed(run);
     }
-    if held == Held::No {
+    if answer.held == Held::No {
         cx.recorder.condition_excluded(run);
     }
-    (held, ended)
+    (answer.held, ended)
 }

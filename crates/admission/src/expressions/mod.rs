@@ -6,7 +6,7 @@ mod conditions;
 mod request;
 
 pub(crate) use asking::answered;
-pub(crate) use conditions::{Held, holds};
+pub(crate) use conditions::{Answer, Held, holds};
 pub(crate) use request::{lateness, request};
 
 /// Several errors in one text, as upstream joins them: each once.

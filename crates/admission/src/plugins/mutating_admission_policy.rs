@@ -207,7 +207,8 @@ impl<'a> Run<'a> {
         let facts = |answers: &_| Facts { object: Value::of_object(&*now), ..views.facts(matched, answers) };
         let mut outcome = Mutated::default();
         let begun = cx.clock.monotonic();
-        let (held, mut known) = policy.holds(cx, attributes, (Pass::Mutating, begun), facts, params).await;
+        // The object is another one for each policy, and so is the answer.
+        let (held, mut known) = policy.holds(cx, attributes, (Pass::Mutating, begun), facts, params, None).await;
         match held {
             Held::Yes => {}
             Held::No => return Ok(outcome),

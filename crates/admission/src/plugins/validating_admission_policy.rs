@@ -10,8 +10,8 @@ use api_types::admissionregistration_v1::{ValidatingAdmissionPolicy, ValidatingA
 use api_types::core_v1::Namespace;
 use async_trait::async_trait;
 
-use crate::expressions::{Held, answered};
-use crate::matching::{Known, Subject};
+use crate::expressions::{Answer, Held, answered};
+use crate::matching::{Known, Matched, Subject};
 use crate::policies::validating::{Judgement, judge, unknown};
 use crate::policies::{Invocation, Plan, Policy, PolicyDecision, Sets, Views, is_exempt, plan};
 use crate::recorder::{PolicyCheck, PolicyError};
@@ -52,24 +52,31 @@ impl Plugin for Policies {
         let known = Known::default();
         let subject = Subject::new(cx, attributes, object, old, &known);
         let (mut decision, mut views) = (PolicyDecision::default(), None);
-        for policy in sets.iter().flat_map(|set| &set.policies) {
-            let Some(plan) = plan(cx, attributes, &subject, policy).await else { continue };
-            for misfit in &plan.misfits {
-                if let Some(message) = policy.failure.judge(misfit.message.clone()) {
-                    decision.refuse(attributes, policy.name(), &misfit.binding, &message, "");
+        for set in &sets {
+            let mut answers = vec![None; set.policies.len()];
+            for (policy, number) in set.policies.iter().zip(&set.shared) {
+                let Some(plan) = plan(cx, attributes, &subject, policy).await else { continue };
+                for misfit in &plan.misfits {
+                    if let Some(message) = policy.failure.judge(misfit.message.clone()) {
+                        decision.refuse(attributes, policy.name(), &misfit.binding, &message, "");
+                    }
                 }
-            }
-            if plan.invocations.is_empty() {
-                continue;
-            }
-            // The namespace is looked up for policies that are asked only.
-            let views = match &mut views {
-                Some(views) => views,
-                none => none.insert(Views::new(cx, attributes, &known, object, old).await?),
-            };
-            views.show(cx, &plan.matched).await?;
-            for invocation in &plan.invocations {
-                invoke(cx, attributes, (policy, &plan, invocation), views, &mut decision).await;
+                if plan.invocations.is_empty() {
+                    continue;
+                }
+                // The namespace is looked up for policies that are asked only.
+                let views = match &mut views {
+                    Some(views) => views,
+                    none => none.insert(Views::new(cx, attributes, &known, object, old).await?),
+                };
+                views.show(cx, &plan.matched).await?;
+                // Who matched another version sees other objects.
+                let number = number.filter(|_| plan.matched == Matched::AsRequested);
+                let mut shared = number.and_then(|number| answers.get_mut(number));
+                for invocation in &plan.invocations {
+                    let question = (policy.as_ref(), &plan, invocation);
+                    invoke(cx, attributes, question, views, shared.as_deref_mut(), &mut decision).await;
+                }
             }
         }
         decision.end(attributes)
@@ -89,12 +96,14 @@ async fn invoke(
     attributes: &Attributes,
     (policy, plan, invocation): Question<'_>,
     views: &Views<'_>,
+    mut shared: Option<&mut Option<Answer>>,
     decision: &mut PolicyDecision,
 ) {
     for params in &invocation.params {
         let begun = cx.clock.monotonic();
         let (params, facts) = (params.as_deref(), |answers: &_| views.facts(&plan.matched, answers));
-        let (held, known) = policy.holds(cx, attributes, (Pass::Validating, begun), facts, params).await;
+        let pass = (Pass::Validating, begun);
+        let (held, known) = policy.holds(cx, attributes, pass, facts, params, shared.as_deref_mut()).await;
         let (judgement, ended) = match held {
             Held::Yes => answered(cx, attributes, known, |answers| judge(policy, &facts(answers), params)).await,
             Held::No => continue,

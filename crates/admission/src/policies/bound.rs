@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::failure::FailurePolicy;
 use super::is_own;
-use crate::expressions::{Held, holds};
+use crate::expressions::{Answer, Held, holds};
 use crate::lookup::same;
 use crate::manifests::of_type;
 use crate::matching::{Criteria, MatchPolicy, Rule};
@@ -75,13 +75,15 @@ pub(crate) struct Binding<P: PolicyKind> {
 /// What counts at a time.
 pub(crate) struct Set<P: PolicyKind> {
     pub(crate) policies: Vec<Arc<Policy<P>>>,
+    /// For each policy, under which number it shares the answer of its conditions with those that have the same ones.
+    pub(crate) shared: Vec<Option<usize>>,
     /// What it was made of. As it is held, an object that stands where another stood is another one.
     seen: (Vec<Arc<P>>, Vec<Arc<P::Binding>>),
 }
 
 impl<P: PolicyKind> Default for Set<P> {
     fn default() -> Self {
-        Self { policies: Vec::new(), seen: (Vec::new(), Vec::new()) }
+        Self { policies: Vec::new(), shared: Vec::new(), seen: (Vec::new(), Vec::new()) }
     }
 }
 
@@ -189,9 +191,21 @@ impl<P: PolicyKind> Set<P> {
             });
             Some(unchanged.map_or_else(|| Arc::new(Policy::compiled(cx, object, bindings)), Arc::clone))
         });
-        let compiled = compiled.collect();
-        Self { policies: compiled, seen: (policies, bindings) }
+        let compiled: Vec<_> = compiled.collect();
+        Self { shared: numbered(&compiled), policies: compiled, seen: (policies, bindings) }
     }
+}
+
+/// Numbers the different conditions of policies, but for those that are not the same for all.
+fn numbered<P: PolicyKind>(policies: &[Arc<Policy<P>>]) -> Vec<Option<usize>> {
+    let mut numbers = BTreeMap::new();
+    let conditions = policies.iter().map(|policy| policy.conditions.of_all());
+    conditions
+        .map(|own| {
+            let next = numbers.len();
+            own.map(|own| *numbers.entry(own).or_insert(next))
+        })
+        .collect()
 }
 
 impl<P: PolicyKind> Policy<P> {
@@ -229,7 +243,8 @@ impl<P: PolicyKind> Policy<P> {
         }
     }
 
-    /// Whether its conditions hold, with the objects of `facts` and a parameter; and when that was known.
+    /// Whether its conditions hold, with the objects of `facts` and a parameter; and when that was known. Where others have
+    /// the same conditions, `shared` has their answer, or takes this one.
     pub(crate) async fn holds<'s>(
         &'s self,
         cx: &Context,
@@ -237,6 +252,7 @@ impl<P: PolicyKind> Policy<P> {
         (pass, begun): (Pass, Instant),
         facts: impl Fn(&Arc<Answers>) -> Facts<'s> + Send + Sync,
         params: Option<&'s dyn Object>,
+        shared: Option<&mut Option<Answer>>,
     ) -> (Held, Instant) {
         let (name, operation) = (self.name(), attributes.operation);
         let run = ConditionRun { name, kind: ConditionKind::Policy, pass, operation };
@@ -244,7 +260,7 @@ impl<P: PolicyKind> Policy<P> {
             let params = params.map_or(Value::Null, Value::of_object);
             Scene::new(facts(answers), params, Some(&self.composition))
         };
-        holds(cx, attributes, &run, begun, &self.conditions, scene).await
+        holds(cx, attributes, &run, begun, &self.conditions, scene, shared).await
     }
 
     /// The policy's name.

@@ -5,10 +5,12 @@ use api_machinery::object::{Object, from_value};
 use api_types::admissionregistration_v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use api_types::authentication_v1::UserInfo;
 use api_types::core_v1::{Namespace, Pod};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::plugins::testing::{Fixture, create};
-use crate::{ALL, Attributes, Plugin, Settings};
+use crate::recorder::{ConditionRun, Recorder};
+use crate::{ALL, Attributes, Context, Plugin, Settings};
 
 /// Rules such as clusters have.
 const TYPICAL: [&str; 10] = [
@@ -175,4 +177,60 @@ async fn policies_of_files_know_nothing_of_those_of_the_api() {
     assert_eq!(refused_by(&none, &own).await, None);
     let unbound = with(stated(&["api"], &[]));
     assert_eq!(refused_by(&unbound, &own).await, None, "only the API binds it, which has another of that name");
+}
+
+/// What was told of conditions, and how many evaluations were counted.
+#[derive(Default)]
+struct Heard(Mutex<(Vec<String>, usize)>);
+
+impl Recorder for Heard {
+    fn expressions_evaluated(&self, _: Duration) {
+        self.0.lock().1 += 1;
+    }
+    fn conditions_evaluated(&self, run: &ConditionRun<'_>, _: Duration) {
+        self.0.lock().0.push(format!("{} evaluated", run.name));
+    }
+    fn condition_excluded(&self, run: &ConditionRun<'_>) {
+        self.0.lock().0.push(format!("{} excluded", run.name));
+    }
+    fn condition_failed(&self, run: &ConditionRun<'_>) {
+        self.0.lock().0.push(format!("{} failed", run.name));
+    }
+}
+
+/// Policies with the same conditions share the answer, and each is told and counted as if it had asked itself. Who reads
+/// what is its own has an answer of its own.
+#[tokio::test]
+async fn the_same_conditions_have_one_answer() {
+    let conditions = |source: &str| json!({"matchConditions": [{"name": "c", "expression": source}]});
+    let own = |value: &str| {
+        json!({
+            "matchConditions": [{"name": "c", "expression": "variables.own"}],
+            "variables": [{"name": "own", "expression": value}],
+        })
+    };
+    for (first, second, [told, other], (passes, evaluations)) in [
+        (
+            conditions("object.metadata.name == 'web'"),
+            conditions("object.metadata.name == 'web'"),
+            ["", ""],
+            (false, 4),
+        ),
+        (conditions("request.name == 'y'"), conditions("request.name == 'y'"), ["excluded", "excluded"], (true, 2)),
+        (conditions("object.nope"), conditions("object.nope"), ["failed", "failed"], (false, 2)),
+        (conditions("true"), conditions("false"), ["", "excluded"], (false, 3)),
+        (own("false"), own("true"), ["excluded", ""], (false, 3)),
+    ] {
+        let heard = Arc::new(Heard::default());
+        let policies = vec![policy("a", "false", &first), policy("b", "false", &second)];
+        let cx = Context { recorder: Arc::clone(&heard) as _, ..cluster(policies).context() };
+        let outcome = plugin().validate(&cx, &attributes(), Some(&pod() as &dyn Object), None).await;
+        assert_eq!(outcome.is_ok(), passes, "{first} {second}");
+        let mut expected = Vec::new();
+        for (name, told) in [("a", told), ("b", other)] {
+            expected.push(format!("{name} evaluated"));
+            expected.extend((!told.is_empty()).then(|| format!("{name} {told}")));
+        }
+        assert_eq!(*heard.0.lock(), (expected, evaluations), "{first} {second}");
+    }
 }

@@ -93,7 +93,7 @@ impl Asking<'_> {
             };
             Scene::new(facts, Value::Null, None)
         };
-        let (held, _) = holds(cx, attributes, &run, cx.clock.monotonic(), &hook.conditions, scene).await;
+        let (held, _) = holds(cx, attributes, &run, cx.clock.monotonic(), &hook.conditions, scene, None).await;
         match held {
             Held::Yes => Ok(true),
             Held::No => Ok(false),
