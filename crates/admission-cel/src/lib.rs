@@ -33,4 +33,4 @@ pub use json::{TypeMismatch, json_patch, object_as_json};
 pub use match_conditions::{MatchConditions, Matched};
 pub use openapi_types::{KnownType, OpenApiTypes};
 pub use request::Request;
-pub use scene::{Facts, Kept, Scene};
+pub use scene::{Facts, Scene};

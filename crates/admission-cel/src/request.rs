@@ -92,12 +92,6 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The value of `request`, for those who outlive this one.
-    #[must_use]
-    pub fn value(&self) -> Value<'a> {
-        record(MEMBERS.into_iter().filter_map(|name| Some((name, self.member(name)?))))
-    }
-
     /// The question that `authorizer.requestResource` begins with.
     pub(crate) fn question(&self) -> Question {
         let [group, _, resource] = self.request_resource.map(str::to_owned);

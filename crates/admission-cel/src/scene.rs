@@ -21,10 +21,8 @@ pub struct Facts<'a> {
     pub object: Value<'a>,
     /// The object as it was; null where there is none.
     pub old_object: Value<'a>,
-    /// The request.
-    pub request: Request<'a>,
-    /// Who keeps the request for all who look at it, so that only what they read is made a value; where nobody does, all is.
-    pub kept: Option<&'a dyn Kept>,
+    /// The request, of which only what is read is made a value.
+    pub request: &'a Request<'a>,
     /// The object's namespace; null where it has none.
     pub namespace: Value<'a>,
     /// Who may do what; nothing where expressions may not ask.
@@ -33,33 +31,25 @@ pub struct Facts<'a> {
     pub interrupted: Option<&'a dyn Fn() -> bool>,
 }
 
-/// Keeps the request, which is the same for all policies.
-pub trait Kept: Send + Sync {
-    /// The value of `request`.
-    fn request(&self) -> Value<'_>;
-}
-
 /// What a policy's expressions see: the request, the policy's parameters, and its variables, each computed once.
 pub struct Scene<'a> {
     facts: Facts<'a>,
     params: Value<'a>,
     composition: Option<&'a Composition>,
-    values: Vec<OnceCell<Out<Value<'a>>>>,
+    /// The values of the variables, once one is read.
+    values: OnceCell<Box<[OnceCell<Out<Value<'a>>>]>>,
     /// Only variables before this place are seen.
     end: Cell<usize>,
     /// What variables cost that nobody has paid for yet.
     owed: Cell<u64>,
-    request: OnceCell<Value<'a>>,
 }
 
 impl<'a> Scene<'a> {
     /// With the variables of a policy, if it has any, and parameters, or null.
     #[must_use]
     pub fn new(facts: Facts<'a>, params: Value<'a>, composition: Option<&'a Composition>) -> Self {
-        let count = composition.map_or(0, |composition| composition.variables().len());
-        let values = std::iter::repeat_with(OnceCell::new).take(count).collect();
-        let (end, owed, request) = (Cell::new(count), Cell::default(), OnceCell::new());
-        Self { facts, params, composition, values, end, owed, request }
+        let end = Cell::new(composition.map_or(0, |composition| composition.variables().len()));
+        Self { facts, params, composition, values: OnceCell::new(), end, owed: Cell::default() }
     }
 
     pub(crate) fn facts(&self) -> &Facts<'a> {
@@ -71,13 +61,15 @@ impl<'a> Scene<'a> {
         self.owed.take()
     }
 
-    fn make_request(&self) -> Value<'a> {
-        self.facts.kept.map_or_else(|| self.facts.request.value(), |kept| kept.request())
+    /// Where a variable's value is, once it is computed.
+    fn cell(&self, composition: &'a Composition, place: usize) -> Option<&OnceCell<Out<Value<'a>>>> {
+        let empty = || composition.variables().iter().map(|_| OnceCell::new()).collect();
+        self.values.get_or_init(empty).get(place)
     }
 
     /// A variable's value, computed where it is not yet.
     fn variable(&self, composition: &'a Composition, place: usize) -> Out<Value<'a>> {
-        if let Some(known) = self.values.get(place).and_then(OnceCell::get) {
+        if let Some(known) = self.cell(composition, place).and_then(OnceCell::get) {
             return known.clone();
         }
         let depth = composition.variables().get(place).map_or(0, |variable| variable.depth);
@@ -91,7 +83,7 @@ impl<'a> Scene<'a> {
     }
 
     fn one(&self, composition: &'a Composition, place: usize) -> Out<Value<'a>> {
-        let (Some(cell), Some(variable)) = (self.values.get(place), composition.variables().get(place)) else {
+        let (Some(cell), Some(variable)) = (self.cell(composition, place), composition.variables().get(place)) else {
             return Err(EvalError::NoSuchOverload);
         };
         if let Some(known) = cell.get() {
@@ -134,7 +126,7 @@ impl<'a> Activation<'a> for Scene<'a> {
             "oldObject" => self.facts.old_object.clone(),
             "params" => self.params.clone(),
             "namespaceObject" => self.facts.namespace.clone(),
-            "request" => self.request.get_or_init(|| self.make_request()).clone(),
+            "request" => Value::of_view(self.facts.request),
             "authorizer" => authorizer::value(asks()?),
             "authorizer.requestResource" => authorizer::resource_value(asks()?, self.facts.request.question()),
             VARIABLES => return Some(self.all(self.composition?)),

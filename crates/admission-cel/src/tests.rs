@@ -30,12 +30,11 @@ fn request(user: &UserInfo) -> Request<'_> {
     }
 }
 
-fn facts<'a>(request: Request<'a>, object: &'a Json) -> Facts<'a> {
+fn facts<'a>(request: &'a Request<'a>, object: &'a Json) -> Facts<'a> {
     Facts {
         object: Value::of_json(object),
         old_object: Value::Null,
         request,
-        kept: None,
         namespace: Value::Null,
         answers: None,
         interrupted: None,
@@ -56,7 +55,7 @@ fn run(variables: &[(&str, &str)], source: &str, object: &Json) -> (String, u64)
     let request = request(&user);
     let composition = composition(variables);
     let compiled = Compiled::new(composition.environment(), source, Wanted::Any);
-    let scene = Scene::new(facts(request, object), Value::Null, Some(&composition));
+    let scene = Scene::new(facts(&request, object), Value::Null, Some(&composition));
     let (mut budget, full) = (Budget::of(VALIDATIONS), VALIDATIONS);
     let shown = match evaluate(&compiled, &scene, &mut budget) {
         Ok(Ok(value)) => value.to_display(),
@@ -91,7 +90,7 @@ fn api_objects_read_as_their_json() {
     let facts = Facts {
         object: Value::of_object(&pod),
         namespace: Value::of_object(&namespace),
-        ..facts(request, &Json::Null)
+        ..facts(&request, &Json::Null)
     };
     let env = environment(ALL, Origin::New);
     for source in [
@@ -163,7 +162,7 @@ fn a_long_chain_of_variables_needs_no_long_stack() {
     }
     let user = user();
     let request = request(&user);
-    let scene = Scene::new(facts(request, &Json::Null), Value::Null, Some(&composition));
+    let scene = Scene::new(facts(&request, &Json::Null), Value::Null, Some(&composition));
     let compiled = Compiled::new(composition.environment(), "variables.v4999", Wanted::Any);
     let value = evaluate(&compiled, &scene, &mut Budget::of(VALIDATIONS));
     assert!(matches!(value, Ok(Ok(Value::Int(5000)))), "{value:?}");
@@ -184,7 +183,7 @@ fn budgets_end_what_costs_too_much() {
     let user = user();
     let request = request(&user);
     let compiled = Compiled::new(composition.environment(), "variables.a || variables.b || variables.c", Wanted::Any);
-    let scene = Scene::new(facts(request, &object), Value::Null, Some(&composition));
+    let scene = Scene::new(facts(&request, &object), Value::Null, Some(&composition));
     let paid = evaluate(&compiled, &scene, &mut Budget::of(MATCH_CONDITIONS));
     assert!(matches!(paid, Err(OutOfBudget)), "{paid:?}");
 }
@@ -193,7 +192,8 @@ fn budgets_end_what_costs_too_much() {
 fn what_was_overdrawn_has_nothing_left() {
     let user = user();
     let object = serde_json::json!({ "a": [1, 2, 3] });
-    let scene = Scene::new(facts(request(&user), &object), Value::Null, None);
+    let request = request(&user);
+    let scene = Scene::new(facts(&request, &object), Value::Null, None);
     let env = environment(ALL, Origin::New);
     let compiled = |source| Compiled::new(&env, source, Wanted::Any);
     let (dear, cheap) = (compiled("object.a.all(x, x > 0)"), compiled("object.a"));
@@ -222,7 +222,7 @@ fn conditions_decide_in_order() {
         (vec![bad, yes], Matched::Failed(vec![failed])),
     ] {
         let compiled = MatchConditions::new(&env, conditions.clone());
-        let scene = Scene::new(facts(request, &object), Value::Null, None);
+        let scene = Scene::new(facts(&request, &object), Value::Null, None);
         assert_eq!(compiled.evaluate(&scene), expected, "{conditions:?}");
     }
 }
@@ -237,7 +237,7 @@ fn the_authorizer_is_asked_between_evaluations() {
                   authorizer.serviceAccount('shop', 'x').group('').resource('pods').check('get').reason() == 'r'";
     let compiled = Compiled::new(&env, source, Wanted::Bool);
     let ask = || {
-        let facts = Facts { answers: Some(Arc::clone(&answers)), ..facts(request, &Json::Null) };
+        let facts = Facts { answers: Some(Arc::clone(&answers)), ..facts(&request, &Json::Null) };
         let scene = Scene::new(facts, Value::Null, None);
         matches!(evaluate(&compiled, &scene, &mut Budget::of(VALIDATIONS)), Ok(Ok(Value::Bool(true))))
     };
@@ -258,37 +258,13 @@ fn the_authorizer_is_asked_between_evaluations() {
     assert_eq!(seen, [("create", "deployments", "web"), ("get", "pods", "")]);
 }
 
-/// Keeps another request than the one that is asked about, to be told from it.
-struct Other(std::sync::atomic::AtomicUsize);
-
-impl Kept for Other {
-    fn request(&self) -> Value<'_> {
-        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Value::map([(Value::text("name"), Value::text("kept"))]).unwrap()
-    }
-}
-
-#[test]
-fn a_request_that_is_kept_is_made_a_value_once_for_a_scene() {
-    let (user, other) = (user(), Other(Default::default()));
-    let env = environment(ALL, Origin::New);
-    let compiled = Compiled::new(&env, "request.name == 'kept' && request.name.startsWith('k')", Wanted::Bool);
-    let facts = Facts { kept: Some(&other), ..facts(request(&user), &Json::Null) };
-    for scenes in 1..3 {
-        let scene = Scene::new(facts.clone(), Value::Null, None);
-        let holds = evaluate(&compiled, &scene, &mut Budget::of(VALIDATIONS));
-        assert!(matches!(holds, Ok(Ok(Value::Bool(true)))), "{holds:?}");
-        assert_eq!(other.0.load(std::sync::atomic::Ordering::Relaxed), scenes);
-    }
-}
-
 #[test]
 fn mutations_become_json() {
     let scope = Scope { patches: true, ..ALL };
     let env = environment(scope, Origin::New);
     let user = user();
     let request = request(&user);
-    let scene = Scene::new(facts(request, &Json::Null), Value::Null, None);
+    let scene = Scene::new(facts(&request, &Json::Null), Value::Null, None);
     let value = |source: &str| {
         let compiled = Box::leak(Box::new(Compiled::new(&env, source, Wanted::Any)));
         evaluate(compiled, &scene, &mut Budget::of(MUTATION)).unwrap().unwrap()
@@ -306,45 +282,42 @@ fn mutations_become_json() {
     assert!(json_patch(&value("1")).is_err() && object_as_json(&value("{'a': 1}")).is_err());
 }
 
-struct Own<'a>(Request<'a>);
-
-impl Kept for Own<'_> {
-    fn request(&self) -> Value<'_> {
-        Value::of_view(&self.0)
-    }
-}
-
 #[test]
-fn a_request_reads_the_same_whether_it_is_made_a_value_or_shown() {
+fn the_request_is_a_map_of_the_members_that_it_has() {
     let user = user();
-    let env = environment(ALL, Origin::New);
     let named = request(&user);
-    let unnamed = Request { name: "", subresource: "scale", options: Some(("CreateOptions", &user)), ..named };
-    for request in [named, unnamed] {
-        let own = Own(request);
-        for source in [
-            "dyn(request)",
-            "dyn(request).map(k, k)",
-            "dyn(request).size()",
-            "dyn(request).all(k, k in dyn(request) && dyn(request)[k] == dyn(request)[k])",
-            "[has(request.name), has(request.options), has(request.subResource), has(request.userInfo.uid)]",
-            "[request.kind.kind, request.requestResource.resource, request.operation, request.namespace]",
-            "request.userInfo.groups.exists(g, g == 'devs') && !request.dryRun",
-            "request.name",
-            "request.options.kind",
-            "dyn(request).nope",
-            "request.?name.orValue('none')",
-            "dyn(request) == dyn(request) && request.kind == request.requestKind",
-        ] {
-            let compiled = Compiled::new(&env, source, Wanted::Any);
-            assert_eq!(compiled.error(), None, "{source}");
-            let outcomes = [None, Some(&own as &dyn Kept)].map(|kept| {
-                let scene = Scene::new(Facts { kept, ..facts(request, &Json::Null) }, Value::Null, None);
-                let mut budget = Budget::of(VALIDATIONS);
-                (format!("{:?}", evaluate(&compiled, &scene, &mut budget)), budget.left())
-            });
-            assert_eq!(outcomes[0], outcomes[1], "{source}");
-        }
+    let scaled = Request { name: "", subresource: "scale", options: Some(("CreateOptions", &user)), ..named };
+    let env = environment(ALL, Origin::New);
+    for (request, source, expected) in [
+        (
+            named,
+            "dyn(request).map(k, k).join(' ')",
+            "name namespace kind resource requestKind requestResource operation userInfo dryRun",
+        ),
+        (
+            scaled,
+            "dyn(request).map(k, k).join(' ')",
+            "subResource requestSubResource namespace kind resource requestKind requestResource operation userInfo dryRun options",
+        ),
+        (named, "dyn(request).size()", "9"),
+        (named, "dyn(request).all(k, k in dyn(request) && dyn(request)[k] == dyn(request)[k])", "true"),
+        (named, "dyn(request) == dyn(request) && request.kind == request.requestKind", "true"),
+        (named, "has(request.name) && !has(request.options) && !has(request.subResource)", "true"),
+        (scaled, "!has(request.name) && has(request.options) && has(request.subResource)", "true"),
+        (scaled, "request.options.kind + request.options.username + request.subResource", "CreateOptionsannscale"),
+        (scaled, "request.?name.orValue('none')", "none"),
+        (scaled, "request.name", "no such key: name"),
+        (named, "dyn(request).nope", "no such key: nope"),
+        (named, "dyn(request)[1]", "no such key: 1"),
+    ] {
+        let compiled = Compiled::new(&env, source, Wanted::Any);
+        let scene = Scene::new(facts(&request, &Json::Null), Value::Null, None);
+        let shown = match evaluate(&compiled, &scene, &mut Budget::of(VALIDATIONS)).unwrap() {
+            Ok(value) => value.to_display(),
+            Err(ExpressionError::Evaluate { error, .. }) => error.to_string(),
+            Err(other) => other.to_string(),
+        };
+        assert_eq!(shown, expected, "{source}");
     }
 }
 

@@ -52,10 +52,10 @@ pub(crate) async fn holds<'s>(
     if conditions.is_empty() {
         return (Held::Yes, begun);
     }
-    let (answer, ended) = match shared {
+    let (answer, took, ended) = match shared {
         Some(Some(answer)) => {
             cx.recorder.expressions_evaluated(Duration::ZERO);
-            (answer.clone(), begun)
+            (answer.clone(), Duration::ZERO, begun)
         }
         shared => {
             let evaluate = |answers: &_| Answer::from(conditions.evaluate(&scene(answers)));
@@ -63,10 +63,10 @@ pub(crate) async fn holds<'s>(
             if let Some(shared) = shared {
                 *shared = Some(answer.clone());
             }
-            (answer, ended)
+            (answer, ended - begun, ended)
         }
     };
-    cx.recorder.conditions_evaluated(run, ended - begun);
+    cx.recorder.conditions_evaluated(run, took);
     for _ in 0..answer.failed {
         cx.recorder.condition_failed(run);
     }

@@ -204,7 +204,8 @@ impl<'a> Run<'a> {
             Matched::As(served) => cx.versions.convert(object, attributes.place(), served).await?,
         };
         let views = self.views(matched).await?;
-        let facts = |answers: &_| Facts { object: Value::of_object(&*now), ..views.facts(matched, answers) };
+        let request = views.request(matched);
+        let facts = |answers: &_| Facts { object: Value::of_object(&*now), ..views.facts(matched, &request, answers) };
         let mut outcome = Mutated::default();
         let begun = cx.clock.monotonic();
         // The object is another one for each policy, and so is the answer.
@@ -216,7 +217,7 @@ impl<'a> Run<'a> {
         }
         for own in &policy.compiled {
             let evaluated = answered(cx, attributes, known, |answers| {
-                let facts = Facts { object: Value::of_object(&*now), ..views.facts(matched, answers) };
+                let facts = Facts { object: Value::of_object(&*now), ..views.facts(matched, &request, answers) };
                 change(cx, attributes, policy, own, (&*now, facts), params)
             });
             let (changed, ended) = evaluated.await;

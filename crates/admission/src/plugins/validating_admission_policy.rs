@@ -1,14 +1,13 @@
 //! ValidatingAdmissionPolicy: what policies refuse, warn of and note. All that are about a request are asked; the first
 //! refusal is the answer.
 
-use std::time::Duration;
-
 use api_machinery::object::{Kind as _, Object};
 use api_machinery::status::ApiError;
 use api_types::admissionregistration_v1::constants::validation_action;
 use api_types::admissionregistration_v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use api_types::core_v1::Namespace;
 use async_trait::async_trait;
+use tokio::time::Instant;
 
 use crate::expressions::{Answer, Held, answered};
 use crate::matching::{Known, Matched, Subject};
@@ -99,17 +98,18 @@ async fn invoke(
     mut shared: Option<&mut Option<Answer>>,
     decision: &mut PolicyDecision,
 ) {
+    let request = views.request(&plan.matched);
     for params in &invocation.params {
         let begun = cx.clock.monotonic();
-        let (params, facts) = (params.as_deref(), |answers: &_| views.facts(&plan.matched, answers));
+        let (params, facts) = (params.as_deref(), |answers: &_| views.facts(&plan.matched, &request, answers));
         let pass = (Pass::Validating, begun);
         let (held, known) = policy.holds(cx, attributes, pass, facts, params, shared.as_deref_mut()).await;
         let (judgement, ended) = match held {
-            Held::Yes => answered(cx, attributes, known, |answers| judge(policy, &facts(answers), params)).await,
+            Held::Yes => answered(cx, attributes, known, |answers| judge(policy, facts(answers), params)).await,
             Held::No => continue,
             Held::Failed(message) => (unknown(policy, message), known),
         };
-        apply(cx, attributes, (policy, invocation), judgement, ended - begun, decision);
+        apply(cx, attributes, (policy, invocation), judgement, (begun, ended), decision);
     }
 }
 
@@ -118,13 +118,14 @@ fn apply(
     attributes: &Attributes,
     (policy, invocation): (&Policy<ValidatingAdmissionPolicy>, &Invocation<'_, ValidatingAdmissionPolicy>),
     judgement: Judgement,
-    took: Duration,
+    (begun, ended): (Instant, Instant),
     decision: &mut PolicyDecision,
 ) {
     let (name, binding) = (policy.name(), &invocation.binding.object);
     let (own, actions) = (binding.metadata.name.as_str(), binding.spec.validation_actions.as_slice());
     let count = |error: PolicyError, action| {
-        cx.recorder.validating_policy(&PolicyCheck { policy: name, binding: own, error, took }, action);
+        let check = PolicyCheck { policy: name, binding: own, error, took: ended - begun };
+        cx.recorder.validating_policy(&check, action);
     };
     for error in judgement.ignored {
         count(error, "allow");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use admission_cel::{Answers, Facts, Kept, Request};
+use admission_cel::{Answers, Facts, Request};
 use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 use api_types::core_v1::Namespace;
@@ -26,8 +26,6 @@ pub(crate) struct Views<'a> {
     old: Option<&'a dyn Object>,
     namespace: Option<Arc<Namespace>>,
     converted: Vec<View>,
-    /// The request as it was sent.
-    request: Request<'a>,
     /// Tells whether nobody waits any more.
     is_late: Box<dyn Fn() -> bool + Send + Sync>,
 }
@@ -50,9 +48,8 @@ impl<'a> Views<'a> {
         } else {
             Some(known.namespace(cx, &attributes.namespace).await?)
         };
-        let request = request(attributes, &attributes.kind, attributes.place());
         let is_late = Box::new(lateness(attributes));
-        Ok(Self { attributes, object, old, namespace, converted: Vec::new(), request, is_late })
+        Ok(Self { attributes, object, old, namespace, converted: Vec::new(), is_late })
     }
 
     /// Converts the objects to the version that was matched, where that is not done yet.
@@ -76,8 +73,21 @@ impl<'a> Views<'a> {
         Ok(())
     }
 
-    /// What expressions of a policy see that matched the request so.
-    pub(crate) fn facts<'s>(&'s self, matched: &'s Matched, answers: &Arc<Answers>) -> Facts<'s> {
+    /// The request as a policy sees it that matched it so.
+    pub(crate) fn request<'s>(&'s self, matched: &'s Matched) -> Request<'s> {
+        match matched {
+            Matched::AsRequested => request(self.attributes, &self.attributes.kind, self.attributes.place()),
+            Matched::As(served) => request(self.attributes, &served.kind, served.place()),
+        }
+    }
+
+    /// What else expressions of the policy see.
+    pub(crate) fn facts<'s>(
+        &'s self,
+        matched: &Matched,
+        request: &'s Request<'s>,
+        answers: &Arc<Answers>,
+    ) -> Facts<'s> {
         let (object, old) = match matched {
             Matched::AsRequested => (self.object, self.old),
             Matched::As(served) => {
@@ -85,25 +95,14 @@ impl<'a> Views<'a> {
                 view.map_or((None, None), |own| (own.object.as_deref(), own.old.as_deref()))
             }
         };
-        let (request, kept) = match matched {
-            Matched::AsRequested => (self.request, Some(self as &dyn Kept)),
-            Matched::As(served) => (request(self.attributes, &served.kind, served.place()), None),
-        };
         let namespace = self.namespace.as_deref();
         Facts {
             object: object.map_or(Value::Null, Value::of_object),
             old_object: old.map_or(Value::Null, Value::of_object),
             request,
-            kept,
             namespace: namespace.map_or(Value::Null, |own| Value::of_object(own)),
             answers: Some(Arc::clone(answers)),
             interrupted: Some(&*self.is_late),
         }
-    }
-}
-
-impl Kept for Views<'_> {
-    fn request(&self) -> Value<'_> {
-        Value::of_view(&self.request)
     }
 }

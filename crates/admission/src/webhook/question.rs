@@ -80,12 +80,12 @@ impl Asking<'_> {
         let (name, operation) = (hook.name.as_str(), attributes.operation);
         let run = ConditionRun { name, kind: ConditionKind::Webhook, pass, operation };
         let is_late = lateness(attributes);
+        let request = request(attributes, shown.kind, shown.resource);
         let scene = |answers: &Arc<_>| {
             let facts = Facts {
                 object: shown.object.map_or(Value::Null, Value::of_object),
                 old_object: shown.old.map_or(Value::Null, Value::of_object),
-                request: request(attributes, shown.kind, shown.resource),
-                kept: None,
+                request: &request,
                 // Declared, but without a value for webhooks.
                 namespace: Value::Null,
                 answers: Some(Arc::clone(answers)),
