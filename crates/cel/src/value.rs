@@ -74,8 +74,8 @@ pub enum List<'a> {
 
 /// A value that only functions look into.
 pub trait Opaque: Any + Debug + Send + Sync {
-    /// Its type.
-    fn opaque_type(&self) -> Type;
+    /// The name of its type.
+    fn type_name(&self) -> &'static str;
     /// Whether it equals another of any type.
     fn equals(&self, other: &dyn Opaque) -> bool;
     /// What counts as its size for costs.
@@ -279,7 +279,7 @@ impl<'a> Value<'a> {
             Self::Object(object) => Type::object(object.type_name()),
             Self::Optional(_) => Type::optional(Type::Dyn),
             Self::Type(_) => Type::type_of(Type::Dyn),
-            Self::Opaque(value) => value.opaque_type(),
+            Self::Opaque(value) => Type::opaque(value.type_name()),
         }
     }
 
@@ -302,7 +302,7 @@ impl<'a> Value<'a> {
             (_, Type::Nullable(inner)) => self.is_of(inner),
             (Self::Optional(_), ty) => ty.as_optional().is_some(),
             (Self::Object(object), Type::Object(name)) => object.type_name() == &**name,
-            (Self::Opaque(value), Type::Opaque(name, _)) => value.opaque_type().name() == &**name,
+            (Self::Opaque(value), Type::Opaque(name, _)) => value.type_name() == &**name,
             _ => false,
         }
     }

@@ -6,7 +6,6 @@ use crate::cost::Cost;
 use crate::error::{EvalError, Out};
 use crate::function::{Args, Overload, overload};
 use crate::library::{Library, NO_MACROS};
-use crate::types::Type;
 use crate::value::{Opaque, Value};
 
 /// The authorizer.
@@ -93,13 +92,13 @@ impl std::fmt::Debug for Builder {
 }
 
 impl Opaque for Builder {
-    fn opaque_type(&self) -> Type {
-        Type::opaque(match self.stage {
+    fn type_name(&self) -> &'static str {
+        match self.stage {
             Stage::Start => TYPE,
             Stage::Path => "kubernetes.authorization.PathCheck",
             Stage::Group => "kubernetes.authorization.GroupCheck",
             Stage::Resource => RESOURCE_TYPE,
-        })
+        }
     }
 
     fn equals(&self, other: &dyn Opaque) -> bool {
@@ -108,8 +107,8 @@ impl Opaque for Builder {
 }
 
 impl Opaque for Decision {
-    fn opaque_type(&self) -> Type {
-        Type::opaque("kubernetes.authorization.Decision")
+    fn type_name(&self) -> &'static str {
+        "kubernetes.authorization.Decision"
     }
 
     fn equals(&self, other: &dyn Opaque) -> bool {

@@ -8,7 +8,6 @@ use crate::error::{EvalError, Out};
 use crate::function::{Args, Overload, overload};
 use crate::library::{Library, NO_MACROS};
 use crate::time::Timestamp;
-use crate::types::Type;
 use crate::value::{Opaque, Value};
 
 /// Named formats.
@@ -29,8 +28,8 @@ struct Format {
 struct FormatValue(&'static Format);
 
 impl Opaque for FormatValue {
-    fn opaque_type(&self) -> Type {
-        Type::opaque(NAME)
+    fn type_name(&self) -> &'static str {
+        NAME
     }
 
     fn equals(&self, other: &dyn Opaque) -> bool {

@@ -6,7 +6,6 @@ use crate::cost::Cost;
 use crate::error::{EvalError, Out};
 use crate::function::{Args, Overload, overload};
 use crate::library::{Library, NO_MACROS};
-use crate::types::Type;
 use crate::value::{Opaque, Value};
 
 /// Addresses.
@@ -28,8 +27,8 @@ fn bytes(address: IpAddr) -> u64 {
 }
 
 impl Opaque for Address {
-    fn opaque_type(&self) -> Type {
-        Type::opaque("net.IP")
+    fn type_name(&self) -> &'static str {
+        "net.IP"
     }
 
     fn equals(&self, other: &dyn Opaque) -> bool {
@@ -42,8 +41,8 @@ impl Opaque for Address {
 }
 
 impl Opaque for Network {
-    fn opaque_type(&self) -> Type {
-        Type::opaque("net.CIDR")
+    fn type_name(&self) -> &'static str {
+        "net.CIDR"
     }
 
     fn equals(&self, other: &dyn Opaque) -> bool {

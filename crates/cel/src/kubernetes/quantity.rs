@@ -8,7 +8,6 @@ use crate::cost::Cost;
 use crate::error::{EvalError, Out};
 use crate::function::{Args, Overload, overload};
 use crate::library::{Library, NO_MACROS};
-use crate::types::Type;
 use crate::value::{Opaque, Value};
 
 /// Quantities.
@@ -22,8 +21,8 @@ const ONE: Cost = Cost::Fixed(1);
 pub struct QuantityValue(pub Quantity);
 
 impl Opaque for QuantityValue {
-    fn opaque_type(&self) -> Type {
-        Type::opaque(NAME)
+    fn type_name(&self) -> &'static str {
+        NAME
     }
 
     fn equals(&self, other: &dyn Opaque) -> bool {

@@ -8,7 +8,6 @@ use crate::cost::Cost;
 use crate::error::{EvalError, Out};
 use crate::function::{Args, Overload, overload};
 use crate::library::{Library, NO_MACROS};
-use crate::types::Type;
 use crate::value::{Opaque, Value};
 
 /// Semantic versions.
@@ -33,8 +32,8 @@ enum Part {
 }
 
 impl Opaque for SemverValue {
-    fn opaque_type(&self) -> Type {
-        Type::opaque(NAME)
+    fn type_name(&self) -> &'static str {
+        NAME
     }
 
     fn equals(&self, other: &dyn Opaque) -> bool {

@@ -4,7 +4,6 @@ use crate::cost::Cost;
 use crate::error::{EvalError, Out};
 use crate::function::{Args, Overload, overload};
 use crate::library::{Library, NO_MACROS};
-use crate::types::Type;
 use crate::value::{Opaque, Value};
 
 /// URLs.
@@ -22,8 +21,8 @@ struct Url {
 }
 
 impl Opaque for Url {
-    fn opaque_type(&self) -> Type {
-        Type::opaque(NAME)
+    fn type_name(&self) -> &'static str {
+        NAME
     }
 
     fn equals(&self, other: &dyn Opaque) -> bool {
