@@ -145,7 +145,9 @@ fn exactly_one<'a>(
         match kept(super::test(test, scope, machine))? {
             Ok(true) => {
                 machine.meter.charge_each(if count.is_ok() { 2 } else { 1 })?;
-                count = count.as_ref().map(|count| count + 1).map_err(Box::clone);
+                if let Ok(count) = &mut count {
+                    *count += 1;
+                }
             }
             Ok(false) => machine.meter.charge(0)?,
             Err(error) => count = Err(error),
