@@ -11,7 +11,11 @@ const SEEN_BY_ALL: [&str; 4] = ["object", "oldObject", "request", "namespaceObje
 
 /// The conditions of a webhook or policy, compiled once.
 #[derive(Debug, Default)]
-pub struct MatchConditions(Vec<(String, Compiled)>);
+pub struct MatchConditions {
+    named: Vec<(String, Compiled)>,
+    /// Whether they read nothing but what all see.
+    of_all: bool,
+}
 
 /// Whether the conditions hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,23 +38,23 @@ impl MatchConditions {
     #[must_use]
     pub fn new<'c>(env: &Environment, conditions: impl IntoIterator<Item = (&'c str, &'c str)>) -> Self {
         let compile = |(name, source): (&str, &str)| (name.to_owned(), Compiled::new(env, source, Wanted::Bool));
-        Self(conditions.into_iter().map(compile).collect())
+        let named: Vec<_> = conditions.into_iter().map(compile).collect();
+        let of_all = named.iter().all(|(_, compiled)| {
+            compiled.program.as_ref().is_ok_and(|program| program.variables().all(|name| SEEN_BY_ALL.contains(&name)))
+        });
+        Self { named, of_all }
     }
 
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.named.is_empty()
     }
 
     /// The expressions, where they read nothing but what all see of a request: whoever has the same ones has the same answer.
     #[must_use]
     pub fn of_all(&self) -> Option<Vec<&str>> {
-        let sources = self.0.iter().map(|(_, compiled)| {
-            let program = compiled.program.as_ref().ok()?;
-            program.variables().all(|name| SEEN_BY_ALL.contains(&name)).then_some(compiled.source.as_str())
-        });
-        sources.collect()
+        self.of_all.then(|| self.named.iter().map(|(_, compiled)| compiled.source.as_str()).collect())
     }
 
     /// Whether a request meets them.
@@ -58,7 +62,7 @@ impl MatchConditions {
     pub fn evaluate<'a>(&'a self, scene: &Scene<'a>) -> Matched<'a> {
         let mut budget = Budget::of(MATCH_CONDITIONS);
         let mut errors = Vec::new();
-        for (name, compiled) in &self.0 {
+        for (name, compiled) in &self.named {
             match evaluate(compiled, scene, &mut budget) {
                 Ok(Ok(Value::Bool(true))) => {}
                 Ok(Ok(_)) => return Matched::No { condition: name, failed: errors.len() },
