@@ -5,7 +5,7 @@
 mod rule;
 mod subject;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use api_machinery::labels::{Selector, SelectorError};
 use api_machinery::meta::LabelSelector;

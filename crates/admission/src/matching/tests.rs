@@ -63,8 +63,8 @@ fn rules_match_by_what_is_done_to_which_resources() {
     }
 }
 
-/// Widgets are served as v1 and v2.
-struct TwoVersions;
+/// Everything is served as v1 and v2.
+pub(crate) struct TwoVersions;
 
 #[async_trait]
 impl Versions for TwoVersions {

@@ -8,6 +8,7 @@ use api_types::core_v1::{Namespace, Pod};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
+use crate::matching::tests::TwoVersions;
 use crate::plugins::testing::{Fixture, create};
 use crate::recorder::{ConditionRun, Recorder};
 use crate::{ALL, Attributes, Context, Plugin, Settings};
@@ -233,4 +234,23 @@ async fn the_same_conditions_have_one_answer() {
         }
         assert_eq!(*heard.0.lock(), (expected, evaluations), "{first} {second}");
     }
+}
+
+/// A policy about another version sees the request as of that one, and so may answer otherwise.
+#[tokio::test]
+async fn who_matched_another_version_has_an_answer_of_its_own() {
+    let about = |version: &str| {
+        json!({
+            "matchConstraints": {"matchPolicy": "Equivalent", "resourceRules": [
+                {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": [version], "resources": ["pods"]},
+            ]},
+            "matchConditions": [{"name": "c", "expression": "request.resource.version == 'v1'"}],
+        })
+    };
+    let heard = Arc::new(Heard::default());
+    let policies = ["v1", "v2"].map(|version| policy(version, "true", &about(version)));
+    let context = cluster(policies.into()).context();
+    let cx = Context { recorder: Arc::clone(&heard) as _, versions: Arc::new(TwoVersions), ..context };
+    plugin().validate(&cx, &attributes(), Some(&pod() as &dyn Object), None).await.expect("it passes");
+    assert_eq!(heard.0.lock().0, ["v1 evaluated", "v2 evaluated", "v2 excluded"]);
 }
