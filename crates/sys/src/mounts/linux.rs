@@ -6,6 +6,7 @@ use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
 use rustix::io::Errno;
 use rustix::mount::{
     FsOpenFlags, MountFlags, MountPropagationFlags, UnmountFlags, fsconfig_set_flag, fsopen, mount, mount_bind,
@@ -50,6 +51,21 @@ impl Mounts for LinuxMounts {
             let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC);
             context.and_then(|context| fsconfig_set_flag(context.as_fd(), "noswap")).is_ok()
         })
+    }
+
+    /// The kernel knows it of the place alone: a list of all mounts is long where there are many pods, and is asked for
+    /// each of them.
+    fn is_mount_point(&self, target: &Path) -> Result<bool, MountError> {
+        let target = target.canonicalize().unwrap_or_else(|_| target.to_owned());
+        let told = statx(CWD, &target, AtFlags::NO_AUTOMOUNT, StatxFlags::empty());
+        match told {
+            Ok(told) if told.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT) => {
+                Ok(told.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+            }
+            Err(Errno::NOENT) => Ok(false),
+            // An old kernel, or a server behind the mount that does not answer.
+            _ => Ok(self.list()?.iter().any(|mount| mount.target == target)),
+        }
     }
 
     fn list(&self) -> Result<Vec<MountInfo>, MountError> {
@@ -139,9 +155,13 @@ mod tests {
         mounts.mount(&Mount::tmpfs(&memory, Some(1 << 20), 0o1777)).unwrap();
         assert!(mounts.is_mount_point(&memory).unwrap());
         std::fs::write(memory.join("file"), "x").unwrap();
+        for no_mount_point in [dir.path(), &copy, &memory.join("file"), &memory.join("nothing")] {
+            assert!(!mounts.is_mount_point(no_mount_point).unwrap(), "{}", no_mount_point.display());
+        }
         assert!(std::fs::write(memory.join("large"), vec![0; 2 << 20]).is_err(), "the size is a limit");
         let restrictions = Restrictions { no_exec: true, ..Restrictions::default() };
         mounts.mount(&Mount::bind(&memory, &copy, Depth::One).read_only().restricted(restrictions)).unwrap();
+        assert!(mounts.is_mount_point(&copy).unwrap());
         assert_eq!(std::fs::read_to_string(copy.join("file")).unwrap(), "x");
         assert!(std::fs::write(copy.join("file"), "y").is_err());
         let found = mounts.list().unwrap().into_iter().find(|mount| mount.target.ends_with("copy")).unwrap();
