@@ -2,8 +2,9 @@
 
 use api_machinery::gvk::GroupVersionKind;
 use api_machinery::json;
+use api_machinery::meta::{ManagedFieldsEntry, ObjectMeta};
 use api_machinery::time::Time;
-use api_machinery::value::json_type;
+use api_machinery::value::{self, json_type};
 use rand::rngs::StdRng;
 use schema::apply::{ApplyOptions, FieldManager, FieldSet, Versions};
 use schema::json_patch::JsonPatch;
@@ -99,18 +100,19 @@ pub(super) const APPLY: Target = Target {
             versions: Versions::BuiltIn,
         };
         Box::new(move |input| {
-            let Some([live, applied]) = values(input) else { return Answer::nothing() };
+            let Some([mut live, applied]) = values(input) else { return Answer::nothing() };
             let empty = Value::Object(serde_json::Map::new());
             let options = ApplyOptions { manager: "me", force: false, now: Time::default(), empty: &empty };
-            let first = manager.apply(Some(&live), &applied, options);
-            let forced = manager.apply(Some(&live), &applied, ApplyOptions { force: true, ..options });
+            let record = take_record(&mut live);
+            let first = manager.apply(Some((&live, &record)), &applied, options);
+            let forced = manager.apply(Some((&live, &record)), &applied, ApplyOptions { force: true, ..options });
             // Who applied nothing owns nothing, and then the fields are those of whoever was there before.
-            if let Ok(forced) = &forced
-                && forced.pointer("/metadata/managedFields").is_some()
+            if let Ok((object, record)) = &forced
+                && !record.is_empty()
             {
-                let again = manager.apply(Some(forced), &applied, options);
-                let again = again.unwrap_or_else(|error| panic!("a second time: {error}"));
-                assert_eq!(read(&again), read(forced), "a second time changes nothing");
+                let again = manager.apply(Some((object, record)), &applied, options);
+                let (again, record_again) = again.unwrap_or_else(|error| panic!("a second time: {error}"));
+                assert_eq!((read(&again), &record_again), (read(object), record), "a second time changes nothing");
             }
             let told = first.map_or_else(|error| error.to_string(), |_| "applied".to_owned());
             Answer::of(forced, |_| told)
@@ -152,6 +154,15 @@ fn two_pods(rng: &mut StdRng) -> Vec<u8> {
     let pods = kinds::find("", "v1", "pods").expect("there are pods");
     let (one, other) = (objects::object(rng, pods), objects::object(rng, pods));
     format!("{one}\n---\n{other}").into_bytes()
+}
+
+/// Takes the record of managers out of a pod; nothing where it has none that can be read.
+fn take_record(pod: &mut Value) -> Vec<ManagedFieldsEntry> {
+    let metadata = pod.get_mut("metadata").and_then(Value::as_object_mut);
+    let Some(list) = metadata.and_then(|metadata| metadata.remove("managedFields")) else { return Vec::new() };
+    let mut read = ObjectMeta::default();
+    let alone = Value::Object([("managedFields".to_owned(), list)].into_iter().collect());
+    value::from_value(&alone, &mut read).map_or_else(|_| Vec::new(), |()| read.managed_fields)
 }
 
 /// A pod as whoever reads it sees it: what is null, empty or not there is the same.
