@@ -181,3 +181,24 @@ fn misfits_are_told() {
          default values for any key fields)"
     );
 }
+
+#[test]
+fn what_is_equal_and_written_otherwise_is_a_difference() {
+    use api_machinery::value::{differing, from_value};
+    use api_types::core_v1::Pod;
+
+    let pod = |memory: &str, phase: &str| {
+        let mut pod = Pod::default();
+        let container = json!({"name": "c", "image": "i", "resources": {"limits": {"memory": memory}}});
+        from_value(&json!({"spec": {"containers": [container]}, "status": {"phase": phase}}), &mut pod).unwrap();
+        pod
+    };
+    let changed = |one: &Pod, other: &Pod| {
+        let [before, after] = differing(one, other).map(Value::Object);
+        compare(&before, &after, TypeNode::of_struct(Pod::STRUCT_TYPE)).modified.to_fields_v1()
+    };
+    let memory = r#"{"f:spec":{"f:containers":{"k:{\"name\":\"c\"}":{"f:resources":{"f:limits":{"f:memory":{}}}}}}}"#;
+    assert_eq!(changed(&pod("1024", "Running"), &pod("1Ki", "Running")), memory);
+    assert_eq!(changed(&pod("1", "Running"), &pod("1", "Failed")), r#"{"f:status":{"f:phase":{}}}"#);
+    assert_eq!(differing(&pod("1", "Running"), &pod("1", "Running")).map(|map| map.len()), [0, 0]);
+}
