@@ -65,9 +65,10 @@ impl<'a> Ownership<'a> {
     /// Two objects with the same record as they are compared: without what they have in common, unless it has to be seen
     /// whether they fit other versions.
     fn compared(&self, live: &dyn Object, new: &dyn Object) -> [Value; 2] {
+        let are_alike = std::ptr::eq(live.struct_type(), new.struct_type());
         match self.manager.versions {
-            Versions::BuiltIn => differing(live.as_reflect(), new.as_reflect()).map(Value::Object),
-            Versions::Custom(_) => [live, new].map(without_record),
+            Versions::BuiltIn if are_alike => differing(live.as_reflect(), new.as_reflect()).map(Value::Object),
+            _ => [live, new].map(without_record),
         }
     }
 
