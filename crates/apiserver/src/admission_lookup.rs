@@ -93,11 +93,17 @@ impl admission::Lookup for RegistryLookup {
         let name = quota.metadata.name.clone();
         let change = Replace(Box::new(quota));
         let hooks = Hooks { admission: &AdmitAll, track: None };
-        let written = resource.update(&cx, &name, Endpoint::Status, &change, &hooks).await?;
-        if let Some(quota) = written.item.object().downcast_ref::<ResourceQuota>() {
+        let written = resource.update(&cx, &name, Endpoint::Status, &change, &hooks).await;
+        let (outcome, shown) = match written {
+            Ok(written) => (Ok(()), Some(written.item)),
+            // Whoever tries again at once would find the cache as it was.
+            Err(error) if error.is_conflict() => (Err(error), resource.get(&cx, &name, "").await.ok()),
+            Err(error) => (Err(error), None),
+        };
+        if let Some(quota) = shown.as_ref().and_then(|item| item.object().downcast_ref::<ResourceQuota>()) {
             self.charged.note(quota);
         }
-        Ok(())
+        outcome
     }
 
     fn is_served(&self, place: [&str; 3]) -> bool {

@@ -1,4 +1,4 @@
-//! The quotas that this server has written itself, as the cache may not have heard of them yet.
+//! The quotas as the store has shown them while they were charged: the cache may not have heard of them yet.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,14 +9,15 @@ use parking_lot::Mutex;
 /// How many are remembered: only those of the last moments matter.
 const REMEMBERED: usize = 100;
 
-/// The last written quotas, newest last.
+/// The last of them, newest last.
 #[derive(Default)]
 pub(crate) struct Charged {
-    written: Mutex<VecDeque<Arc<ResourceQuota>>>,
+    seen: Mutex<VecDeque<Arc<ResourceQuota>>>,
 }
 
+/// One that was deleted and made again is the same: the later version counts.
 fn is_same(one: &ResourceQuota, other: &ResourceQuota) -> bool {
-    one.metadata.uid == other.metadata.uid
+    (&one.metadata.namespace, &one.metadata.name) == (&other.metadata.namespace, &other.metadata.name)
 }
 
 fn version(quota: &ResourceQuota) -> u64 {
@@ -26,19 +27,22 @@ fn version(quota: &ResourceQuota) -> u64 {
 impl Charged {
     /// Remembers a quota as the store answered it.
     pub(crate) fn note(&self, quota: &ResourceQuota) {
-        let mut written = self.written.lock();
-        written.retain(|own| !is_same(own, quota));
-        written.push_back(Arc::new(quota.clone()));
-        while written.len() > REMEMBERED {
-            written.pop_front();
+        let mut seen = self.seen.lock();
+        if seen.iter().any(|own| is_same(own, quota) && version(own) > version(quota)) {
+            return;
+        }
+        seen.retain(|own| !is_same(own, quota));
+        seen.push_back(Arc::new(quota.clone()));
+        while seen.len() > REMEMBERED {
+            seen.pop_front();
         }
     }
 
-    /// Each of the cached quotas, or what was written of it since.
+    /// Each of the cached quotas, or what was seen of it since.
     pub(crate) fn newest(&self, cached: Vec<Arc<ResourceQuota>>) -> Vec<Arc<ResourceQuota>> {
-        let written = self.written.lock();
+        let seen = self.seen.lock();
         let newer = |quota: &Arc<ResourceQuota>| {
-            written.iter().find(|own| is_same(own, quota) && version(own) > version(quota)).cloned()
+            seen.iter().find(|own| is_same(own, quota) && version(own) > version(quota)).cloned()
         };
         cached.into_iter().map(|quota| newer(&quota).unwrap_or(quota)).collect()
     }
@@ -48,9 +52,9 @@ impl Charged {
 mod tests {
     use super::*;
 
-    fn quota(uid: &str, version: u64) -> ResourceQuota {
+    fn quota(name: &str, version: u64) -> ResourceQuota {
         let mut quota = ResourceQuota::default();
-        quota.metadata.uid = uid.into();
+        quota.metadata.name = name.into();
         quota.metadata.resource_version = version.to_string();
         quota
     }
@@ -59,6 +63,7 @@ mod tests {
     fn the_newer_one_counts() {
         let charged = Charged::default();
         charged.note(&quota("a", 5));
+        charged.note(&quota("a", 3));
         charged.note(&quota("b", 5));
         let cached = [quota("a", 4), quota("b", 6), quota("c", 1)].map(Arc::new);
         let versions: Vec<u64> = charged.newest(cached.into()).iter().map(|own| version(own)).collect();

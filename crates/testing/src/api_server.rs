@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use base::{CancellationToken, SharedClock, SharedRng, TaskGroup};
 use bytes::Bytes;
@@ -76,6 +77,11 @@ impl ApiServer {
     /// Cuts the server off its store, or joins it again.
     pub(crate) fn cut(&self, is_cut: bool) {
         self.backend.cut(is_cut);
+    }
+
+    /// Has the server hear of changes in the store this much later.
+    pub(crate) fn set_lag(&self, lag: Duration) {
+        self.backend.set_lag(lag);
     }
 
     /// Ends the server wherever it is.

@@ -188,6 +188,13 @@ impl Cluster {
         }
     }
 
+    /// Has an API server hear of changes in the store this much later, as from a store under load.
+    pub fn set_lag(&self, number: u8, lag: Duration) {
+        if let Some(server) = self.servers.get(number) {
+            server.set_lag(lag);
+        }
+    }
+
     /// Has components leave an API server alone, or use it again, as a balancer does that looks at `/readyz`.
     pub fn drain(&self, number: u8, is_drained: bool) {
         self.servers.drain(number, is_drained);

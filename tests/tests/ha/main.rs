@@ -5,6 +5,7 @@
 mod allocation;
 mod cut_off;
 mod leaders;
+mod quota;
 mod reads;
 
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! A store that one server can be cut off from: nothing comes back, as when packets are dropped.
+//! A store that one server can be cut off from: nothing comes back, as when packets are dropped. Or its watches lag, as
+//! those of a store under load.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,12 +17,13 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) struct Severable {
     backend: RwLock<Arc<dyn Backend>>,
     is_cut: watch::Sender<bool>,
+    lag: Arc<RwLock<Duration>>,
 }
 
 impl Severable {
     pub(crate) fn new(backend: Arc<dyn Backend>) -> Arc<Self> {
         let backend = RwLock::new(backend);
-        Arc::new(Self { backend, is_cut: watch::Sender::new(false) })
+        Arc::new(Self { backend, is_cut: watch::Sender::new(false), lag: Arc::default() })
     }
 
     /// Leads to another store from now on, as when it was opened anew.
@@ -35,6 +37,11 @@ impl Severable {
 
     pub(crate) fn cut(&self, is_cut: bool) {
         self.is_cut.send_replace(is_cut);
+    }
+
+    /// Has whatever a watch delivers come this much later, from the next item on.
+    pub(crate) fn set_lag(&self, lag: Duration) {
+        *self.lag.write() = lag;
     }
 
     /// Asks the store. What was asked before the cut may have been carried out; its answer is lost.
@@ -82,7 +89,17 @@ impl Backend for Severable {
     fn watch(&self, range: KeyRange, after: Revision) -> EventStream {
         let stream = self.backend().watch(range, after);
         let progress = stream.progress_handle();
-        let state = (stream, self.is_cut.subscribe(), false);
+        let lag = Arc::clone(&self.lag);
+        let late = stream.then(move |item| {
+            let lag = *lag.read();
+            async move {
+                if !lag.is_zero() {
+                    tokio::time::sleep(lag).await;
+                }
+                item
+            }
+        });
+        let state = (Box::pin(late), self.is_cut.subscribe(), false);
         let items = futures_util::stream::unfold(state, |(mut stream, mut is_cut, ended)| async move {
             if ended {
                 return None;
