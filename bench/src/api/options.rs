@@ -1,6 +1,7 @@
 //! How much is measured.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The sizes of a run.
 #[derive(Debug, Clone)]
@@ -17,6 +18,8 @@ pub struct Options {
     pub events: usize,
     /// How often each figure is taken, in turns with the peer.
     pub rounds: usize,
+    /// How long nobody asks for the pods before what they take then is measured.
+    pub idle: Duration,
     /// Requests on the way at a time, for what is measured in parallel.
     pub parallel: usize,
     /// What to do alone, for a profiler.
@@ -44,12 +47,14 @@ impl Options {
     /// The run that figures are published from.
     #[must_use]
     pub fn full(bin_dir: PathBuf, etcd: Option<PathBuf>) -> Self {
-        Self { bin_dir, etcd, pods: 10_000, watchers: 1_000, events: 20, rounds: 9, parallel: 16, only: None }
+        let idle = Duration::from_secs(180);
+        Self { bin_dir, etcd, pods: 10_000, watchers: 1_000, events: 20, rounds: 9, idle, parallel: 16, only: None }
     }
 
     /// A run of seconds that shows that everything works; its figures mean nothing.
     #[must_use]
     pub fn quick(bin_dir: PathBuf, etcd: Option<PathBuf>) -> Self {
-        Self { bin_dir, etcd, pods: 60, watchers: 20, events: 3, rounds: 2, parallel: 4, only: None }
+        let idle = Duration::ZERO;
+        Self { bin_dir, etcd, pods: 60, watchers: 20, events: 3, rounds: 2, idle, parallel: 4, only: None }
     }
 }

@@ -53,7 +53,7 @@ async fn one_store(options: &Options, site: &Site, raw: Option<RawEtcd>, label: 
     }
     writes::patch_all(options, site, label).await?;
     writes::update_some(options, site, label).await?;
-    writes::print_memory(options, site, before, label)?;
+    writes::print_memory(options, site, before, label).await?;
     deployments::change(options, site, label).await?;
     if with_reads {
         reads_of(options, site).await?;

@@ -11,6 +11,9 @@ use super::site::Site;
 use crate::figure::Figure;
 use crate::usage::{CpuMeter, resident_bytes};
 
+/// What a cached pod may take, in bytes.
+const PROMISED_AT_REST: f64 = 5_000.0;
+
 /// Lets every pod run, as a kubelet would say.
 pub(super) async fn patch_all(options: &Options, site: &Site, label: &str) -> Result<()> {
     let meter = CpuMeter::start(site.server.pid())?;
@@ -50,12 +53,17 @@ pub(super) async fn delete_some(options: &Options, site: &Site, label: &str) -> 
     print_cpu(&format!("delete-{label}"), meter.seconds()?, count)
 }
 
-/// What one pod adds to the server's memory, of which `before` was there without them.
-pub(super) fn print_memory(options: &Options, site: &Site, before: u64, label: &str) -> Result<()> {
-    let added = resident_bytes(site.server.pid())?.saturating_sub(before);
-    #[expect(clippy::cast_precision_loss, reason = "sizes are small")]
-    let each = added as f64 / options.pods as f64;
-    Figure::alone(format!("memory-per-cached-pod-{label}"), each, "bytes").print()?;
+/// What one pod adds to the server's memory, of which `before` was there without them: just written, and when nobody has
+/// asked for it in a while.
+pub(super) async fn print_memory(options: &Options, site: &Site, before: u64, label: &str) -> Result<()> {
+    let each = || -> Result<f64> {
+        let added = resident_bytes(site.server.pid())?.saturating_sub(before);
+        #[expect(clippy::cast_precision_loss, reason = "sizes are small")]
+        Ok(added as f64 / options.pods as f64)
+    };
+    Figure::alone(format!("memory-per-cached-pod-{label}"), each()?, "bytes").print()?;
+    tokio::time::sleep(options.idle).await;
+    Figure::beside_promised(format!("memory-per-pod-at-rest-{label}"), each()?, PROMISED_AT_REST, "bytes").print()?;
     Ok(())
 }
 

@@ -165,6 +165,10 @@ impl Codec for ObjectCodec {
     fn decode(&self, value: &[u8]) -> Result<Box<dyn Object>, String> {
         self.read(value)
     }
+
+    fn empty(&self) -> Box<dyn Object> {
+        self.rules.new_object()
+    }
 }
 
 #[cfg(test)]

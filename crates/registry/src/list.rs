@@ -283,7 +283,7 @@ impl Resource {
                 let item = self.store.decode(kv).map_err(|error| failure::corrupt_in_list(&error))?;
                 pace.after(Pace::CODED).await;
                 self.store.counts.stored_evaluated.add(1);
-                if selection.matches(item.object()) {
+                if selection.matches(&item) {
                     items.push(item);
                 }
                 let more = page.more() || read + 1 < page.kvs.len();
@@ -361,7 +361,7 @@ async fn page_of(snapshot: &Snapshot, query: &Query) -> Page {
     let (mut items, mut looked_at): (Vec<Arc<Stored>>, usize) = (Vec::new(), 0);
     for stored in candidates.by_ref() {
         looked_at += 1;
-        if selection.matches(stored.object()) {
+        if selection.matches(stored) {
             items.push(Arc::clone(stored));
             if limit > 0 && items.len() == limit {
                 break;

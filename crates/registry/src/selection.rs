@@ -10,7 +10,7 @@ use api_machinery::names;
 use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 use kinds::rules::Rules;
-use watch_cache::{Matcher, Scope};
+use watch_cache::{Matcher, Scope, Stored};
 
 use crate::resource::Resource;
 
@@ -28,8 +28,9 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    pub(crate) fn matches(&self, object: &dyn Object) -> bool {
-        self.matcher.as_ref().is_none_or(|matcher| matcher(object))
+    /// Looks at the object only where it has to: others may be at rest.
+    pub(crate) fn matches(&self, item: &Stored) -> bool {
+        self.matcher.as_ref().is_none_or(|matcher| matcher(item.object()))
     }
 }
 

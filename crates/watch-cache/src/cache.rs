@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_machinery::object::Object;
-use api_machinery::reflect;
+use api_machinery::{protobuf, reflect};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use base::{CancellationToken, SharedClock, TaskGroup};
 use bytes::Bytes;
@@ -19,6 +19,7 @@ use crate::counts::Counts;
 use crate::direct::PAGE_KEYS;
 use crate::log::{Batch, Log};
 use crate::own_writes::{Announcement, OwnWrites};
+use crate::rest::Rounds;
 use crate::signal::Signal;
 use crate::snapshot::{Index, Matcher, Scope, Snapshot};
 use crate::{CacheCounts, CacheError, Codec, CorruptObject, Pace, Stored, Watcher};
@@ -335,7 +336,10 @@ impl Cache {
             let revision = *at.get_or_insert(page.revision);
             for kv in &page.kvs {
                 let stored = self.decode(kv)?;
-                snapshot.replace(&Arc::clone(stored.key()), Some(stored));
+                snapshot.replace(stored.key(), Some(Arc::clone(&stored)));
+                if let Some(at_rest) = self.put_to_rest(&stored, kv) {
+                    snapshot.keep_as(&at_rest);
+                }
                 pace.after(Pace::CODED).await;
             }
             let Some(last) = page.kvs.last().filter(|_| page.more()) else {
@@ -369,11 +373,12 @@ impl Cache {
     async fn follow(&self, epoch: &Epoch) -> FeedError {
         let _end = epoch.token.clone().drop_guard();
         let everything = KeyRange::prefix(Key::from(self.options.prefix.as_str()));
+        let mut rounds = Rounds::new(self.clock.monotonic());
         loop {
             let after = epoch.revision.get();
             let mut stream = self.backend.watch(everything.clone(), after);
             *self.progress.lock() = stream.progress_handle();
-            while let Some(item) = stream.next().await {
+            while let Some(item) = self.next_of(&mut stream, epoch, &mut rounds).await {
                 let (events, other) = with_those_at_hand(&mut stream, item);
                 if let Err(error) = self.apply(epoch, &events) {
                     return error;
@@ -393,6 +398,31 @@ impl Cache {
             }
             tokio::time::sleep(RESTART_DELAY).await;
         }
+    }
+
+    /// The next item of a watch; while there is none, and now and then otherwise, objects are put to rest.
+    async fn next_of(
+        &self,
+        stream: &mut EventStream,
+        epoch: &Epoch,
+        rounds: &mut Rounds,
+    ) -> Option<Result<WatchItem, StorageError>> {
+        loop {
+            tokio::select! {
+                biased;
+                () = rounds.due() => {
+                    let now = self.clock.monotonic();
+                    let put = rounds.part(&epoch.snapshot(), &self.codec, now);
+                    epoch.publish(|log| log.settle(&put, now));
+                }
+                item = stream.next() => return item,
+            }
+        }
+    }
+
+    /// An object that was just read, at rest. What was stored as another type of media was never read as it will be.
+    fn put_to_rest(&self, stored: &Stored, kv: &KeyValue) -> Option<Arc<Stored>> {
+        stored.put_to_rest(&self.codec, protobuf::is_enveloped(&kv.value))
     }
 
     /// Shows what several revisions changed. Where one of them cannot be read, those before it are shown.

@@ -9,6 +9,9 @@ pub trait Codec: Send + Sync + 'static {
     /// # Errors
     /// Says why the value is not an object of the resource.
     fn decode(&self, value: &[u8]) -> Result<Box<dyn Object>, String>;
+
+    /// An object without content, of the type of those that are decoded.
+    fn empty(&self) -> Box<dyn Object>;
 }
 
 /// A stored value that is of no use.

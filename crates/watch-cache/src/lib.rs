@@ -17,6 +17,7 @@ mod event;
 mod log;
 mod own_writes;
 mod pace;
+mod rest;
 mod signal;
 mod snapshot;
 mod stored;

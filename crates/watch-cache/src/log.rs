@@ -178,6 +178,14 @@ impl Log {
         }
     }
 
+    /// Keeps objects in another way, and lets go of what is too old.
+    pub(crate) fn settle(&mut self, objects: &[Arc<Stored>], now: Instant) {
+        let mut snapshot = Snapshot::clone(&self.snapshot);
+        objects.iter().for_each(|stored| snapshot.keep_as(stored));
+        self.snapshot = Arc::new(snapshot);
+        self.trim(now);
+    }
+
     fn append(&mut self, change: &Arc<Change>) {
         self.main.push(change);
         for scope in self.scopes_of(change) {

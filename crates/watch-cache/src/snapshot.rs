@@ -2,6 +2,7 @@
 
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use api_machinery::object::Object;
 use imbl::OrdMap;
@@ -54,10 +55,15 @@ pub(crate) fn namespace_of(key: &str) -> Option<&str> {
 
 type ByValue = OrdMap<(Arc<str>, Arc<str>), Arc<Stored>>;
 
+/// Numbers for what changes lead to, in this process.
+static EDITIONS: AtomicU64 = AtomicU64::new(1);
+
 /// The objects of a resource at a revision. Clones share everything.
 #[derive(Clone)]
 pub struct Snapshot {
     revision: Revision,
+    /// Snapshots of the same number have the same objects.
+    edition: u64,
     objects: OrdMap<Arc<str>, Arc<Stored>>,
     indexes: Arc<[Index]>,
     by_value: Vec<ByValue>,
@@ -67,7 +73,7 @@ pub struct Snapshot {
 impl Snapshot {
     pub(crate) fn empty(revision: Revision, indexes: Arc<[Index]>) -> Self {
         let by_value = indexes.iter().map(|_| ByValue::new()).collect();
-        Self { revision, objects: OrdMap::new(), indexes, by_value, size_bytes: 0 }
+        Self { revision, edition: 0, objects: OrdMap::new(), indexes, by_value, size_bytes: 0 }
     }
 
     /// The revision.
@@ -97,7 +103,7 @@ impl Snapshot {
     /// Whether nothing was changed between the two, which is told without looking at any object.
     #[must_use]
     pub fn has_same_objects(&self, other: &Self) -> bool {
-        self.objects.ptr_eq(&other.objects)
+        self.edition == other.edition
     }
 
     /// One object.
@@ -139,6 +145,7 @@ impl Snapshot {
 
     /// Puts an object in or out, and gives what was there.
     pub(crate) fn replace(&mut self, key: &Arc<str>, stored: Option<Arc<Stored>>) -> Option<Arc<Stored>> {
+        self.edition = EDITIONS.fetch_add(1, Ordering::Relaxed);
         let added = stored.as_ref().map_or(0, |stored| stored.size_bytes());
         let previous = match stored {
             Some(stored) => {
@@ -157,11 +164,21 @@ impl Snapshot {
         previous
     }
 
-    fn reindex(&mut self, previous: Option<&Arc<Stored>>, current: Option<&Arc<Stored>>) {
-        let place = |index: &Index, stored: &Arc<Stored>| {
-            let value = (index.value)(stored.object())?;
-            Some((Arc::from(value), Arc::clone(stored.key())))
+    /// Keeps an object in another way, where it is still of that version.
+    pub(crate) fn keep_as(&mut self, stored: &Arc<Stored>) {
+        let Some(kept) = self.objects.get(&**stored.key()).filter(|kept| kept.revision() == stored.revision()) else {
+            return;
         };
+        let kept = Arc::clone(kept);
+        for (index, map) in self.indexes.iter().zip(&mut self.by_value) {
+            if let Some(place) = place(index, &kept) {
+                map.insert(place, Arc::clone(stored));
+            }
+        }
+        self.objects.insert(Arc::clone(stored.key()), Arc::clone(stored));
+    }
+
+    fn reindex(&mut self, previous: Option<&Arc<Stored>>, current: Option<&Arc<Stored>>) {
         for (index, map) in self.indexes.iter().zip(&mut self.by_value) {
             if let Some(at) = previous.and_then(|stored| place(index, stored)) {
                 map.remove(&at);
@@ -171,6 +188,12 @@ impl Snapshot {
             }
         }
     }
+}
+
+/// Where an index has an object.
+fn place(index: &Index, stored: &Stored) -> Option<(Arc<str>, Arc<str>)> {
+    let value = (index.value)(stored.object())?;
+    Some((Arc::from(value), Arc::clone(stored.key())))
 }
 
 impl std::fmt::Debug for Snapshot {

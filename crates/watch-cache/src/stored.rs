@@ -1,12 +1,17 @@
 //! One stored version of an object: parsed once, encoded once per media type, shared by everyone who reads it.
+//!
+//! One that nobody asks for is at rest: it is its encoding alone, a third or fourth of what it takes as structs, and is
+//! read again by the next who asks. Whoever is sent that very encoding does not wake it.
 
 use std::any::Any;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use api_machinery::json;
 use api_machinery::object::{Object, Unstructured};
 use api_machinery::protobuf::{self, Encoder};
+use api_machinery::reflect;
 use api_machinery::renamed::Renamed;
 use api_machinery::value::Value;
 use bytes::Bytes;
@@ -25,7 +30,11 @@ pub(crate) const MOST_VIEWS: usize = 8;
 pub struct Stored {
     key: Arc<str>,
     revision: Revision,
-    object: Arc<dyn Object>,
+    object: OnceLock<Arc<dyn Object>>,
+    /// Where the object is not there yet: what it is read with, out of one of the encodings.
+    at_rest: Option<Arc<dyn Codec>>,
+    /// Whether somebody has asked for the object since [`Self::was_asked_for`].
+    asked_for: AtomicBool,
     stored_bytes: usize,
     encodings: Arc<Encodings>,
     /// The object in other API versions, as far as somebody has asked for them.
@@ -37,6 +46,18 @@ pub struct Stored {
 struct Encodings {
     json: OnceLock<Bytes>,
     protobuf: OnceLock<Bytes>,
+}
+
+impl Encodings {
+    /// Reads the object of which one of them is.
+    fn read(&self, mut empty: Box<dyn Object>) -> Result<Box<dyn Object>, String> {
+        if let Some(message) = self.protobuf.get() {
+            protobuf::decode(message, empty.as_reflect_mut()).map_err(|error| error.to_string())?;
+        } else if let Some(text) = self.json.get() {
+            json::decode(text, empty.as_reflect_mut()).map_err(|error| error.to_string())?;
+        }
+        Ok(empty)
+    }
 }
 
 impl Stored {
@@ -57,8 +78,7 @@ impl Stored {
     /// The same without the encodings it has by now: whoever keeps it for long keeps no more than a reader needs.
     #[must_use]
     pub(crate) fn without_encodings(&self) -> Self {
-        let object = Arc::clone(&self.object);
-        Self::new_encoded_later(Arc::clone(&self.key), self.revision, object, self.stored_bytes)
+        Self::new_encoded_later(Arc::clone(&self.key), self.revision, self.shared_object(), self.stored_bytes)
     }
 
     /// Decodes a pair of the store.
@@ -75,7 +95,72 @@ impl Stored {
     }
 
     fn new_encoded_later(key: Arc<str>, revision: Revision, object: Arc<dyn Object>, stored_bytes: usize) -> Self {
-        Self { key, revision, object, stored_bytes, encodings: Arc::default(), views: Mutex::default() }
+        Self {
+            key,
+            revision,
+            object: object.into(),
+            at_rest: None,
+            asked_for: AtomicBool::new(false),
+            stored_bytes,
+            encodings: Arc::default(),
+            views: Mutex::default(),
+        }
+    }
+
+    /// The same at rest, if it is not: nothing where somebody else keeps the object, which would then be there twice, and
+    /// where it would not come back the same. With `checked` that is known, as it has just been read.
+    #[must_use]
+    pub(crate) fn put_to_rest(&self, codec: &Arc<dyn Codec>, checked: bool) -> Option<Arc<Self>> {
+        let object = self.object.get().filter(|object| Arc::strong_count(object) == 1)?;
+        let empty = codec.empty();
+        let (one, other): (&dyn Any, &dyn Any) = (&**object, &*empty);
+        if one.type_id() != other.type_id() || object.api_version() != empty.api_version() {
+            return None;
+        }
+        let encodings = Encodings::default();
+        let (slot, bytes) = if self.is_custom() {
+            (&encodings.json, self.json_item())
+        } else {
+            (&encodings.protobuf, self.protobuf_item())
+        };
+        slot.get_or_init(|| bytes);
+        let same = |read: Box<dyn Object>| reflect::equal_structs(read.as_reflect(), object.as_reflect());
+        if !(checked && cfg!(not(debug_assertions))) && !encodings.read(empty).is_ok_and(same) {
+            debug_assert!(!checked, "{self:?} does not come back as it was");
+            return None;
+        }
+        Some(Arc::new(Self {
+            key: Arc::clone(&self.key),
+            revision: self.revision,
+            object: OnceLock::new(),
+            at_rest: Some(Arc::clone(codec)),
+            asked_for: AtomicBool::new(false),
+            stored_bytes: self.stored_bytes,
+            encodings: Arc::new(encodings),
+            views: Mutex::default(),
+        }))
+    }
+
+    /// Whether it is its encoding alone.
+    #[must_use]
+    pub fn is_at_rest(&self) -> bool {
+        self.object.get().is_none()
+    }
+
+    /// Whether the object has been asked for since this was called last.
+    pub(crate) fn was_asked_for(&self) -> bool {
+        self.asked_for.swap(false, Ordering::Relaxed)
+    }
+
+    fn awake(&self) -> &Arc<dyn Object> {
+        // Readers on many threads would write to the same line for nothing.
+        if !self.asked_for.load(Ordering::Relaxed) {
+            self.asked_for.store(true, Ordering::Relaxed);
+        }
+        self.object.get_or_init(|| {
+            let codec = self.at_rest.as_ref().expect("invariant: what has no object is at rest");
+            self.encodings.read(codec.empty()).expect("invariant: it was read when it was put to rest").into()
+        })
     }
 
     /// The object in another API version, where it was converted before: with its encodings, shared by all who ask.
@@ -94,7 +179,8 @@ impl Stored {
             return Arc::clone(view);
         }
         let mut view = Self::unwritten(Arc::clone(&self.key), self.revision, object);
-        if view.object.downcast_ref::<Renamed>().is_some_and(|renamed| Arc::ptr_eq(renamed.object(), &self.object)) {
+        let renamed = view.object().downcast_ref::<Renamed>();
+        if renamed.is_some_and(|renamed| Arc::ptr_eq(renamed.object(), self.awake())) {
             view.encodings = Arc::clone(&self.encodings);
         }
         let view = Arc::new(view);
@@ -108,7 +194,7 @@ impl Stored {
     /// The same object as of a later revision: what a deletion event shows.
     #[must_use]
     pub fn at(&self, revision: Revision) -> Self {
-        Self::new(Arc::clone(&self.key), revision, self.object.clone_object(), self.stored_bytes)
+        Self::new(Arc::clone(&self.key), revision, self.object().clone_object(), self.stored_bytes)
     }
 
     /// `{namespace}/{name}`, or the name alone where the kind has no namespaces.
@@ -126,19 +212,19 @@ impl Stored {
     /// The object.
     #[must_use]
     pub fn object(&self) -> &dyn Object {
-        &*self.object
+        &**self.awake()
     }
 
     /// The object, shared.
     #[must_use]
     pub fn shared_object(&self) -> Arc<dyn Object> {
-        Arc::clone(&self.object)
+        Arc::clone(self.awake())
     }
 
     /// The object, shared, if it is a `T`.
     #[must_use]
     pub fn shared<T: Object>(&self) -> Option<Arc<T>> {
-        let object: Arc<dyn Any + Send + Sync> = Arc::<dyn Object>::clone(&self.object);
+        let object: Arc<dyn Any + Send + Sync> = self.shared_object();
         object.downcast().ok()
     }
 
@@ -159,7 +245,7 @@ impl Stored {
     #[must_use]
     pub fn json_item(&self) -> Bytes {
         let encode = || {
-            let plain = self.object.to_json_item();
+            let plain = self.object().to_json_item();
             // Copied, because it is kept for long, and the text's buffer may be twice as large.
             Bytes::copy_from_slice(&if self.is_custom() { self.with_type(plain.as_bytes()) } else { plain.into() })
         };
@@ -170,7 +256,7 @@ impl Stored {
     #[must_use]
     pub fn protobuf(&self) -> Bytes {
         let item = self.protobuf_item();
-        protobuf::seal(&self.object.api_version(), self.object.kind(), |out: &mut Encoder| out.raw(&item)).into()
+        protobuf::seal(&self.object().api_version(), self.object().kind(), |out: &mut Encoder| out.raw(&item)).into()
     }
 
     /// The object as a bare protobuf message, as an item of a list.
@@ -178,19 +264,19 @@ impl Stored {
     pub fn protobuf_item(&self) -> Bytes {
         self.encodings
             .protobuf
-            .get_or_init(|| Bytes::copy_from_slice(&protobuf::encode(self.object.as_reflect())))
+            .get_or_init(|| Bytes::copy_from_slice(&protobuf::encode(self.object().as_reflect())))
             .clone()
     }
 
     fn is_custom(&self) -> bool {
-        self.object.downcast_ref::<Unstructured>().is_some()
+        self.object().downcast_ref::<Unstructured>().is_some()
     }
 
     /// Puts `kind` and `apiVersion` before the members of a JSON object.
     fn with_type(&self, plain: &[u8]) -> Vec<u8> {
         let quoted = |text: &str| json::encode_value(&Value::from(text));
         let members = plain.strip_prefix(b"{").unwrap_or(plain);
-        let (kind, api_version) = (quoted(self.object.kind()), quoted(&self.object.api_version()));
+        let (kind, api_version) = (quoted(self.object().kind()), quoted(&self.object().api_version()));
         let mut out = Vec::with_capacity(plain.len() + kind.len() + api_version.len() + 24);
         out.extend_from_slice(b"{\"kind\":");
         out.extend_from_slice(kind.as_bytes());

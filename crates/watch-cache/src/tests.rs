@@ -10,17 +10,22 @@ use storage::{Backend, Expect, Memory, MemoryOptions, Revision, Write};
 
 use crate::cache::AT_HAND;
 use crate::log::{Batch, CHECKPOINT_EVERY, Log};
+use crate::rest::ROUND;
 use crate::*;
 
-struct JsonCodec;
+pub(crate) struct JsonCodec;
 
 impl Codec for JsonCodec {
     fn decode(&self, value: &[u8]) -> Result<Box<dyn Object>, String> {
         Ok(Box::new(Unstructured::from_json(value).map_err(|error| error.0)?.0))
     }
+
+    fn empty(&self) -> Box<dyn Object> {
+        Box::new(Unstructured::new("example.com/v1", "Thing"))
+    }
 }
 
-fn stored(key: &str, revision: i64, colour: &str) -> Arc<Stored> {
+pub(crate) fn stored(key: &str, revision: i64, colour: &str) -> Arc<Stored> {
     let mut object = Unstructured::new("example.com/v1", "Thing");
     object.metadata.labels.insert("colour".into(), colour.into());
     Arc::new(Stored::new(key.into(), Revision(revision), Box::new(object), 10))
@@ -30,7 +35,7 @@ fn colour(object: &dyn Object) -> Option<String> {
     object.meta().labels.get("colour").cloned()
 }
 
-fn indexes() -> Arc<[Index]> {
+pub(crate) fn indexes() -> Arc<[Index]> {
     Arc::new([Index { field: "colour", value: colour }])
 }
 
@@ -275,6 +280,43 @@ async fn a_value_that_cannot_be_read_ends_watches_until_it_can() {
     fixture.store.txn(&"/things/a/bad".into(), Expect::Any, Write::Delete).await.unwrap();
     fixture.cache.filled().await;
     assert!(fixture.cache.snapshot().is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_asked_for_is_put_to_rest_and_nobody_is_told() {
+    let fixture = fixture().await;
+    fixture.put("a/one", "red").await;
+    let last = fixture.put("a/two", "blue").await;
+    let mut watcher = fixture.watch(Scope::All, Since::Revision(last)).await;
+    fixture.cache.not_older_than(last).await.unwrap();
+    let before = fixture.cache.snapshot().unwrap();
+    let of = |key: &str| Arc::clone(fixture.cache.snapshot().unwrap().get(key).unwrap());
+    assert!(!of("a/one").is_at_rest(), "it was only just written");
+
+    let (asked, rounds) = (of("a/two").shared_object(), ROUND * 3);
+    tokio::time::sleep(rounds).await;
+    assert!(of("a/one").is_at_rest());
+    assert!(!of("a/two").is_at_rest(), "somebody keeps it");
+    assert!(fixture.cache.snapshot().unwrap().has_same_objects(&before));
+    assert_eq!(of("a/one").json(), before.get("a/one").unwrap().json());
+    drop((before, asked));
+
+    tokio::time::sleep(rounds).await;
+    assert!(of("a/one").is_at_rest() && of("a/two").is_at_rest());
+    assert!(watcher.try_next().is_none());
+    // A server that starts has asked for nothing yet.
+    let again = Cache::start(
+        CacheOptions { resource: "things".into(), prefix: "/things/".into(), indexes: indexes().to_vec() },
+        Arc::clone(&fixture.store) as Arc<dyn Backend>,
+        Arc::new(JsonCodec),
+        TokioClock::shared(),
+        &fixture.group,
+    );
+    again.filled().await;
+    assert!(again.snapshot().unwrap().range("", "").all(|stored| stored.is_at_rest()));
+    fixture.put("a/one", "green").await;
+    assert_eq!(told(watcher.next().await), "MODIFIED a/one");
+    assert_eq!(colour(of("a/one").object()).as_deref(), Some("green"));
 }
 
 #[tokio::test(start_paused = true)]

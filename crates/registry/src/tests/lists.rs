@@ -1,5 +1,8 @@
 //! Get and list: freshness, selectors, pages.
 
+use std::time::Duration;
+
+use api_machinery::protobuf;
 use kinds::rules::Endpoint;
 use storage::{Backend as _, Revision};
 
@@ -266,4 +269,27 @@ async fn a_cache_that_differs_from_the_store_answers_no_exact_list() {
     assert_eq!((checks(), from_store().await), (vec![("success", 1), ("failure", 1), ("error", 0)], 1));
     fixture.registry.check_caches().await;
     assert_eq!((checks(), from_store().await), (vec![("success", 2), ("failure", 1), ("error", 0)], 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_sent_what_is_kept_wakes_nothing() {
+    let fixture = Fixture::new().await;
+    let (maps, cx) = (fixture.resource("configmaps"), fixture.cx("default"));
+    for name in ["a", "b"] {
+        maps.create(&cx, config_map(name, "value"), &Hooks::none()).await.unwrap();
+    }
+    let fresh = maps.list(&cx, &ListOptions::default()).await.unwrap().items;
+    let (json, protobuf) = (fresh[0].json(), fresh[0].protobuf());
+    drop(fresh);
+    tokio::time::sleep(Duration::from_secs(200)).await;
+
+    let items = maps.list(&cx, &ListOptions::default()).await.unwrap().items;
+    assert_eq!(items[0].protobuf_item(), protobuf::open(&protobuf).unwrap().raw);
+    assert!(items.iter().all(|item| item.is_at_rest()));
+    assert_eq!(items[0].json(), json);
+    assert!(!items[0].is_at_rest() && items[1].is_at_rest());
+
+    let selected = ListOptions { label_selector: "app=other".into(), ..ListOptions::default() };
+    assert!(maps.list(&cx, &selected).await.unwrap().items.is_empty());
+    assert!(!items[1].is_at_rest(), "its labels were looked at");
 }

@@ -1,0 +1,140 @@
+//! Rounds through a cache, in which what nobody has asked for since the last one is put to rest.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::{Codec, Snapshot, Stored};
+
+/// From the end of a round to the next. An object is at rest after one to two of them in which it is not asked for.
+pub(crate) const ROUND: Duration = Duration::from_secs(60);
+/// Between the parts of a round, in which changes are shown and requests answered.
+const PAUSE: Duration = Duration::from_millis(20);
+/// How many objects are put to rest in a part: a millisecond's worth, or two.
+const PUT_AT_ONCE: usize = 64;
+/// How many are looked at in a part.
+const LOOKED_AT_ONCE: usize = 4_096;
+
+/// Where a cache's round is.
+pub(crate) struct Rounds {
+    due: Instant,
+    /// The first key that was not looked at yet.
+    from: Arc<str>,
+}
+
+impl Rounds {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { due: now + ROUND, from: "".into() }
+    }
+
+    /// Waits until the next part of a round is due.
+    pub(crate) async fn due(&self) {
+        tokio::time::sleep_until(self.due).await;
+    }
+
+    /// The objects of the next part that can be kept at rest.
+    pub(crate) fn part(&mut self, snapshot: &Snapshot, codec: &Arc<dyn Codec>, now: Instant) -> Vec<Arc<Stored>> {
+        let mut put = Vec::new();
+        for (looked_at, stored) in snapshot.range("", &self.from).enumerate() {
+            if looked_at == LOOKED_AT_ONCE || put.len() == PUT_AT_ONCE {
+                (self.from, self.due) = (Arc::clone(stored.key()), now + PAUSE);
+                return put;
+            }
+            if !stored.was_asked_for() {
+                put.extend(stored.put_to_rest(codec, false));
+            }
+        }
+        (self.from, self.due) = ("".into(), now + ROUND);
+        put
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use storage::Revision;
+
+    use super::*;
+    use crate::log::{Batch, Log};
+    use crate::snapshot::Scope;
+    use crate::tests::{JsonCodec, indexes, stored};
+
+    fn log_of(keys: impl Iterator<Item = String>, now: Instant) -> Log {
+        let mut log = Log::new(Arc::new(Snapshot::empty(Revision(1), indexes())), indexes());
+        let changes = keys.map(|key| (key.as_str().into(), Some(stored(&key, 2, "red")))).collect();
+        log.apply(vec![Batch { revision: Revision(2), changes }], now);
+        log
+    }
+
+    fn codec() -> Arc<dyn Codec> {
+        Arc::new(JsonCodec)
+    }
+
+    fn ask_nobody(stored: &Arc<Stored>) {
+        stored.was_asked_for();
+    }
+
+    fn at_rest(log: &Log) -> Vec<String> {
+        let found = log.snapshot().range("", "").filter(|stored| stored.is_at_rest());
+        found.map(|stored| stored.key().to_string()).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_was_asked_for_waits_for_the_next_round() {
+        let now = Instant::now();
+        let mut log = log_of(["a/one", "a/two"].map(str::to_owned).into_iter(), now);
+        let mut rounds = Rounds::new(now);
+        let mut round = |log: &mut Log| {
+            let put = rounds.part(&Arc::clone(log.snapshot()), &codec(), now);
+            log.settle(&put, now);
+        };
+        // The index has asked for both.
+        round(&mut log);
+        assert_eq!(at_rest(&log), Vec::<String>::new());
+        let two = Arc::clone(log.snapshot().get("a/two").unwrap());
+        assert_eq!(two.object().meta().labels["colour"], "red");
+        round(&mut log);
+        assert_eq!(at_rest(&log), ["a/one"]);
+        round(&mut log);
+        assert_eq!(at_rest(&log), ["a/one", "a/two"]);
+
+        let of_index: Vec<_> = log.snapshot().scoped(&Scope::Indexed(0, "red".into()), "").collect();
+        assert!(of_index.len() == 2 && of_index.iter().all(|stored| stored.is_at_rest()));
+        let object = of_index[0].shared_object();
+        assert_eq!((object.kind(), object.meta().resource_version.as_str()), ("Thing", "2"));
+        drop(object);
+        round(&mut log);
+        assert_eq!(at_rest(&log), ["a/two"], "it is awake now");
+        round(&mut log);
+        assert_eq!(at_rest(&log), ["a/one", "a/two"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_round_goes_on_where_it_stopped() {
+        let now = Instant::now();
+        let count = PUT_AT_ONCE * 2 + 1;
+        let log = log_of((0..count).map(|number| format!("a/{number:04}")), now);
+        log.snapshot().range("", "").for_each(ask_nobody);
+        let mut rounds = Rounds::new(now);
+        let (mut sizes, mut dues) = (Vec::new(), Vec::new());
+        for _ in 0..3 {
+            sizes.push(rounds.part(log.snapshot(), &codec(), now).len());
+            dues.push(rounds.due - now);
+        }
+        assert_eq!(sizes, [PUT_AT_ONCE, PUT_AT_ONCE, 1]);
+        assert_eq!(dues, [PAUSE, PAUSE, ROUND]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_has_changed_meanwhile_is_left_alone() {
+        let now = Instant::now();
+        let mut log = log_of(std::iter::once("a/one".to_owned()), now);
+        log.snapshot().range("", "").for_each(ask_nobody);
+        let put = Rounds::new(now).part(log.snapshot(), &codec(), now);
+        let changes = vec![("a/one".into(), Some(stored("a/one", 3, "blue")))];
+        log.apply(vec![Batch { revision: Revision(3), changes }], now);
+        log.settle(&put, now);
+        let kept = log.snapshot().get("a/one").unwrap();
+        assert_eq!((put.len(), kept.revision(), kept.is_at_rest()), (1, Revision(3), false));
+    }
+}
