@@ -285,6 +285,7 @@ async fn who_is_sent_what_is_kept_wakes_nothing() {
 
     let items = maps.list(&cx, &ListOptions::default()).await.unwrap().items;
     assert_eq!(items[0].protobuf_item(), protobuf::open(&protobuf).unwrap().raw);
+    assert_eq!(items[0].protobuf(), protobuf);
     assert!(items.iter().all(|item| item.is_at_rest()));
     assert_eq!(items[0].json(), json);
     assert!(!items[0].is_at_rest() && items[1].is_at_rest());
