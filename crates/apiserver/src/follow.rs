@@ -68,8 +68,8 @@ async fn follow_once(resource: &Arc<Resource>, follower: &dyn Follower, known: &
     let mut unseen = Some(known.clone());
     while let Some(event) = watch.next().await {
         match event {
-            Event::Change(change) => {
-                let object = change.item.object();
+            // Told once and not kept: what is at rest stays at rest.
+            Event::Change(change) => change.item.look(|object| {
                 let name = (object.meta().namespace.clone(), object.meta().name.clone());
                 if change.kind == ChangeKind::Deleted {
                     known.remove(&name);
@@ -82,7 +82,7 @@ async fn follow_once(resource: &Arc<Resource>, follower: &dyn Follower, known: &
                     known.insert(name);
                     follower.set(object);
                 }
-            }
+            }),
             Event::Bookmark { initial_events_end: true, .. } => {
                 for name in unseen.take().unwrap_or_default() {
                     known.remove(&name);

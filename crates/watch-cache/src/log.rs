@@ -203,7 +203,7 @@ impl Log {
         let mut scopes = vec![Scope::Object(Arc::clone(&change.key))];
         scopes.extend(namespace_of(&change.key).map(|namespace| Scope::Namespace(namespace.into())));
         for (at, index) in self.indexes.iter().enumerate() {
-            let value = |stored: &Option<Arc<Stored>>| (index.value)(stored.as_ref()?.object());
+            let value = |stored: &Option<Arc<Stored>>| stored.as_ref()?.look(index.value);
             let (before, after) = (value(&change.previous), value(&change.current));
             if before != after {
                 scopes.extend(before.map(|value| Scope::Indexed(at, value.into())));

@@ -43,7 +43,7 @@ impl Scope {
             Self::Namespace(namespace) => namespace_of(stored.key()) == Some(namespace),
             Self::Object(key) => stored.key() == key,
             Self::Indexed(at, value) => {
-                indexes.get(*at).is_some_and(|index| (index.value)(stored.object()).as_deref() == Some(value))
+                indexes.get(*at).is_some_and(|index| stored.look(index.value).as_deref() == Some(value))
             }
         }
     }
@@ -192,7 +192,7 @@ impl Snapshot {
 
 /// Where an index has an object.
 fn place(index: &Index, stored: &Stored) -> Option<(Arc<str>, Arc<str>)> {
-    let value = (index.value)(stored.object())?;
+    let value = stored.look(index.value)?;
     Some((Arc::from(value), Arc::clone(stored.key())))
 }
 

@@ -49,6 +49,12 @@ struct Encodings {
 }
 
 impl Encodings {
+    /// The one that an object at rest is read from, where there is another one as well.
+    fn without_the_other(&self) -> Option<Self> {
+        let (protobuf, _json) = (self.protobuf.get()?.clone(), self.json.get()?);
+        Some(Self { protobuf: protobuf.into(), json: OnceLock::new() })
+    }
+
     /// Reads the object of which one of them is.
     fn read(&self, mut empty: Box<dyn Object>) -> Result<Box<dyn Object>, String> {
         if let Some(message) = self.protobuf.get() {
@@ -107,11 +113,31 @@ impl Stored {
         }
     }
 
-    /// The same at rest, if it is not: nothing where somebody else keeps the object, which would then be there twice, and
-    /// where it would not come back the same. With `checked` that is known, as it has just been read.
+    /// The same at rest, if it can be and is not: nothing where somebody else keeps the object, which would then be there
+    /// twice, and where it would not come back the same. With `checked` that is known, as it has just been read.
     #[must_use]
     pub(crate) fn put_to_rest(&self, codec: &Arc<dyn Codec>, checked: bool) -> Option<Arc<Self>> {
-        let object = self.object.get().filter(|object| Arc::strong_count(object) == 1)?;
+        let encodings = match self.object.get() {
+            Some(object) => self.encoding_of(object, codec, checked)?,
+            None => self.encodings.without_the_other()?,
+        };
+        Some(Arc::new(Self {
+            key: Arc::clone(&self.key),
+            revision: self.revision,
+            object: OnceLock::new(),
+            at_rest: Some(Arc::clone(codec)),
+            asked_for: AtomicBool::new(false),
+            stored_bytes: self.stored_bytes,
+            encodings: Arc::new(encodings),
+            views: Mutex::default(),
+        }))
+    }
+
+    /// The encoding that the object can be read from again.
+    fn encoding_of(&self, object: &Arc<dyn Object>, codec: &Arc<dyn Codec>, checked: bool) -> Option<Encodings> {
+        if Arc::strong_count(object) > 1 {
+            return None;
+        }
         let empty = codec.empty();
         let (one, other): (&dyn Any, &dyn Any) = (&**object, &*empty);
         if one.type_id() != other.type_id() || object.api_version() != empty.api_version() {
@@ -133,16 +159,7 @@ impl Stored {
         } else if !comes_back() {
             return None;
         }
-        Some(Arc::new(Self {
-            key: Arc::clone(&self.key),
-            revision: self.revision,
-            object: OnceLock::new(),
-            at_rest: Some(Arc::clone(codec)),
-            asked_for: AtomicBool::new(false),
-            stored_bytes: self.stored_bytes,
-            encodings: Arc::new(encodings),
-            views: Mutex::default(),
-        }))
+        Some(encodings)
     }
 
     /// Whether it is its encoding alone.
@@ -156,15 +173,29 @@ impl Stored {
         self.asked_for.swap(false, Ordering::Relaxed)
     }
 
+    /// Shows the object to somebody who looks at it once; one at rest is read for that, and stays at rest.
+    pub fn look<T>(&self, look: impl FnOnce(&dyn Object) -> T) -> T {
+        match self.object.get() {
+            Some(object) => look(&**object),
+            None => look(&*self.read_again()),
+        }
+    }
+
     fn awake(&self) -> &Arc<dyn Object> {
+        self.note_asked_for();
+        self.object.get_or_init(|| self.read_again().into())
+    }
+
+    fn note_asked_for(&self) {
         // Readers on many threads would write to the same line for nothing.
         if !self.asked_for.load(Ordering::Relaxed) {
             self.asked_for.store(true, Ordering::Relaxed);
         }
-        self.object.get_or_init(|| {
-            let codec = self.at_rest.as_ref().expect("invariant: what has no object is at rest");
-            self.encodings.read(codec.empty()).expect("invariant: it was read when it was put to rest").into()
-        })
+    }
+
+    fn read_again(&self) -> Box<dyn Object> {
+        let codec = self.at_rest.as_ref().expect("invariant: what has no object is at rest");
+        self.encodings.read(codec.empty()).expect("invariant: it was read when it was put to rest")
     }
 
     /// The object in another API version, where it was converted before: with its encodings, shared by all who ask.
@@ -248,8 +279,9 @@ impl Stored {
     /// The object as JSON, as an item of a list: built-in kinds leave `kind` and `apiVersion` to the list.
     #[must_use]
     pub fn json_item(&self) -> Bytes {
+        self.note_asked_for();
         let encode = || {
-            let plain = self.object().to_json_item();
+            let plain = self.look(<dyn Object>::to_json_item);
             // Copied, because it is kept for long, and the text's buffer may be twice as large.
             Bytes::copy_from_slice(&if self.is_custom() { self.with_type(plain.as_bytes()) } else { plain.into() })
         };
@@ -260,14 +292,9 @@ impl Stored {
     #[must_use]
     pub fn protobuf(&self) -> Bytes {
         let item = self.protobuf_item();
-        let seal = |typed: &dyn Object| {
+        self.of_its_type(|typed| {
             protobuf::seal(&typed.api_version(), typed.kind(), |out: &mut Encoder| out.raw(&item)).into()
-        };
-        match (self.object.get(), &self.at_rest) {
-            // Its type is all that is asked for.
-            (None, Some(codec)) => seal(&*codec.empty()),
-            _ => seal(self.object()),
-        }
+        })
     }
 
     /// The object as a bare protobuf message, as an item of a list.
@@ -279,15 +306,27 @@ impl Stored {
             .clone()
     }
 
+    /// Shows an object of the same kind and version to somebody who asks for no more.
+    fn of_its_type<T>(&self, look: impl FnOnce(&dyn Object) -> T) -> T {
+        match (self.object.get(), &self.at_rest) {
+            (None, Some(codec)) => look(&*codec.empty()),
+            _ => look(self.object()),
+        }
+    }
+
     fn is_custom(&self) -> bool {
-        self.object().downcast_ref::<Unstructured>().is_some()
+        match &self.at_rest {
+            // JSON is what custom objects rest as.
+            Some(_) => self.encodings.protobuf.get().is_none(),
+            None => self.object().downcast_ref::<Unstructured>().is_some(),
+        }
     }
 
     /// Puts `kind` and `apiVersion` before the members of a JSON object.
     fn with_type(&self, plain: &[u8]) -> Vec<u8> {
         let quoted = |text: &str| json::encode_value(&Value::from(text));
         let members = plain.strip_prefix(b"{").unwrap_or(plain);
-        let (kind, api_version) = (quoted(self.object().kind()), quoted(&self.object().api_version()));
+        let (kind, api_version) = self.of_its_type(|typed| (quoted(typed.kind()), quoted(&typed.api_version())));
         let mut out = Vec::with_capacity(plain.len() + kind.len() + api_version.len() + 24);
         out.extend_from_slice(b"{\"kind\":");
         out.extend_from_slice(kind.as_bytes());

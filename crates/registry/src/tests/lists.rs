@@ -286,11 +286,15 @@ async fn who_is_sent_what_is_kept_wakes_nothing() {
     let items = maps.list(&cx, &ListOptions::default()).await.unwrap().items;
     assert_eq!(items[0].protobuf_item(), protobuf::open(&protobuf).unwrap().raw);
     assert_eq!(items[0].protobuf(), protobuf);
-    assert!(items.iter().all(|item| item.is_at_rest()));
     assert_eq!(items[0].json(), json);
-    assert!(!items[0].is_at_rest() && items[1].is_at_rest());
+    assert!(items.iter().all(|item| item.is_at_rest()));
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    let later = maps.list(&cx, &ListOptions::default()).await.unwrap().items;
+    assert!(!Arc::ptr_eq(&items[0], &later[0]), "the text that was made of it is let go");
+    assert!(Arc::ptr_eq(&items[1], &later[1]), "there was none");
 
+    let items = later;
     let selected = ListOptions { label_selector: "app=other".into(), ..ListOptions::default() };
     assert!(maps.list(&cx, &selected).await.unwrap().items.is_empty());
-    assert!(!items[1].is_at_rest(), "its labels were looked at");
+    assert!(items.iter().all(|item| !item.is_at_rest()), "their labels were looked at");
 }
