@@ -4,10 +4,12 @@
 //! propose is limited by what was recommended and done lately. What is remembered for that is lost with the process.
 //! <https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/>
 
+mod anchors;
 mod conditions;
 mod formula;
 mod groups;
 mod limits;
+mod listed;
 mod monitor;
 mod pods;
 mod proposals;
