@@ -239,7 +239,7 @@ impl Look<'_> {
         let (metadata, spec) = (self.scaler.metadata.clone(), self.scaler.spec.clone());
         let changed = HorizontalPodAutoscaler { metadata, spec, status };
         let scalers = self.cx.client.namespaced::<HorizontalPodAutoscaler>(&self.key.namespace);
-        if let Err(why) = scalers.update_status(&changed).await {
+        if let Err(why) = scalers.write_status(&changed).await {
             self.warn("FailedUpdateStatus", why.to_string());
             return Err(LookError::Status { name: self.key.name.clone(), why });
         }
