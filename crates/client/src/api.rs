@@ -174,6 +174,15 @@ impl<T: ApiObject> Api<T> {
         Self::typed(self.verbs.update(object, "status", &UpdateOptions::default()).await?)
     }
 
+    /// Replaces an object's status, for those who do not look at what it has become: reading the answer costs as much as
+    /// writing the request.
+    ///
+    /// # Errors
+    /// What the server refuses, or why it did not answer.
+    pub async fn write_status(&self, object: &T) -> Result<(), ClientError> {
+        self.verbs.write(object, "status", &UpdateOptions::default()).await.map(drop)
+    }
+
     /// Replaces what a subresource of the object's own kind covers, such as `finalize` or `approval`.
     ///
     /// # Errors

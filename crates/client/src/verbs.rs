@@ -161,10 +161,21 @@ impl Verbs {
         subresource: &str,
         options: &UpdateOptions,
     ) -> Result<Box<dyn Object>, ClientError> {
+        codec::decode_object(&self.codec, &self.write(object, subresource, options).await?)
+    }
+
+    /// Replaces an object or a part of it, and answers with what it has become as it was sent.
+    pub(crate) async fn write(
+        &self,
+        object: &dyn Object,
+        subresource: &str,
+        options: &UpdateOptions,
+    ) -> Result<Bytes, ClientError> {
         let meta = object.meta();
         let path = self.path(namespace_of(&self.namespace, meta), Some(&meta.name), subresource)?;
         let (media_type, body) = self.encode(object);
-        self.object(self.request(Method::PUT, path, options).body(media_type, body)).await
+        let request = self.request(Method::PUT, path, options).body(media_type, body);
+        Ok(self.client.send(request).await?.body)
     }
 
     /// Metadata cannot be written as such: a partial object is only a view.

@@ -102,6 +102,8 @@ struct State<K> {
     /// Keys to add later, by key and by time.
     due: BTreeMap<K, Instant>,
     delayed: BTreeSet<(Instant, K)>,
+    /// When the worker wakes who watches the clock for all that wait; nothing while nobody does.
+    watched: Option<Instant>,
     failures: BTreeMap<K, u32>,
     closed: bool,
 }
@@ -118,6 +120,7 @@ impl<K: Ord + Clone + Send + 'static> WorkQueue<K> {
             processing: BTreeMap::new(),
             due: BTreeMap::new(),
             delayed: BTreeSet::new(),
+            watched: None,
             failures: BTreeMap::new(),
             closed: false,
         };
@@ -190,8 +193,11 @@ impl<K: Ord + Clone + Send + 'static> WorkQueue<K> {
         }
         state.due.insert(key.clone(), at);
         state.delayed.insert((at, key));
+        let is_watched = state.is_watched();
         drop(state);
-        self.inner.changed.notify_one();
+        if !is_watched {
+            self.inner.changed.notify_one();
+        }
     }
 
     /// Adds a key that failed, after a delay that grows with its failures.
@@ -225,11 +231,11 @@ impl<K: Ord + Clone + Send + 'static> WorkQueue<K> {
     pub async fn next(&self) -> Option<K> {
         loop {
             let changed = self.inner.changed.notified();
-            let wake = {
+            let watch = {
                 let mut state = self.inner.state.lock();
                 self.inner.release_due(&mut state);
                 if let Some(key) = self.inner.take(&mut state) {
-                    let more = !state.order.is_empty() || state.closed;
+                    let more = !state.order.is_empty() || state.closed || !state.is_watched();
                     drop(state);
                     if more {
                         self.inner.changed.notify_one();
@@ -241,14 +247,17 @@ impl<K: Ord + Clone + Send + 'static> WorkQueue<K> {
                     self.inner.changed.notify_one();
                     return None;
                 }
-                state.delayed.first().map(|(at, _)| *at)
+                self.inner.watch_the_clock(&mut state)
             };
-            match wake {
-                Some(at) => tokio::select! {
-                    biased;
-                    () = changed => {}
-                    () = tokio::time::sleep_until(at) => {}
-                },
+            match watch {
+                Some(watch) => {
+                    tokio::select! {
+                        biased;
+                        () = changed => {}
+                        () = tokio::time::sleep_until(watch.until) => {}
+                    }
+                    watch.end();
+                }
                 None => changed.await,
             }
         }
@@ -309,7 +318,50 @@ impl<K: Ord + Clone + Send + 'static> WorkQueue<K> {
     }
 }
 
+impl<K: Ord> State<K> {
+    /// Whether somebody wakes when the first delayed key is due, where there is one.
+    fn is_watched(&self) -> bool {
+        self.delayed.first().is_none_or(|(at, _)| self.watched.is_some_and(|until| until <= *at))
+    }
+}
+
+/// A worker that wakes when the first delayed key is due. One is enough: were all to wake, each key would wake them all.
+struct ClockWatch<'a, K: Ord> {
+    inner: &'a Inner<K>,
+    until: Instant,
+    is_over: bool,
+}
+
+impl<K: Ord> ClockWatch<'_, K> {
+    /// Ends the watch of a worker who looks for keys next.
+    fn end(mut self) {
+        self.is_over = true;
+    }
+}
+
+impl<K: Ord> Drop for ClockWatch<'_, K> {
+    fn drop(&mut self) {
+        let mut state = self.inner.state.lock();
+        // Another may have come for a key that is due earlier.
+        if state.watched == Some(self.until) {
+            state.watched = None;
+        }
+        let is_left = !self.is_over && !state.is_watched();
+        drop(state);
+        if is_left {
+            self.inner.changed.notify_one();
+        }
+    }
+}
+
 impl<K: Ord + Clone> Inner<K> {
+    /// Makes the caller wake when the first delayed key is due, unless somebody does already.
+    fn watch_the_clock(&self, state: &mut State<K>) -> Option<ClockWatch<'_, K>> {
+        let until = state.delayed.first().map(|(at, _)| *at).filter(|_| !state.is_watched())?;
+        state.watched = Some(until);
+        Some(ClockWatch { inner: self, until, is_over: false })
+    }
+
     /// Whether a worker should be woken.
     fn add(&self, state: &mut State<K>, key: K) -> bool {
         if state.dirty.contains_key(&key) {

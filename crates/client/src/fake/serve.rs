@@ -238,6 +238,11 @@ fn subresource(store: &mut Store, select: &Selection, body: Value) -> Result<Val
 fn update(store: &mut Store, select: &Selection, object: Value) -> Result<Value, ApiError> {
     let former = find(store, select)?;
     refuse_stale(select, &former, &object)?;
+    if select.subresource == "scale" {
+        let mut next = former.clone();
+        set(&mut next, &["spec", "replicas"], object["spec"]["replicas"].clone());
+        return if next == former { Ok(former) } else { finish_update(store, select, next) };
+    }
     let mut next = if select.subresource == "status" { former.clone() } else { object.clone() };
     let status = if select.subresource == "status" { &object } else { &former };
     if let Some(status) = status.get("status") {

@@ -1,6 +1,9 @@
 //! The queue's promises, on paused time.
 
-use base::TokioClock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::SystemTime;
+
+use base::{Clock, TokioClock};
 
 use super::*;
 
@@ -132,4 +135,77 @@ async fn a_delay_beyond_all_times_is_a_long_one() {
     assert_eq!(queue.next().await, Some("b"));
     let early = tokio::time::timeout(Duration::from_secs(3600), queue.next()).await;
     assert!(early.is_err(), "{early:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_watches_the_clock_may_go_or_be_busy() {
+    let queue = queue();
+    queue.add_after("a", Duration::from_secs(10));
+    let start = Instant::now();
+    let elapsed = || start.elapsed().as_secs();
+    let watching = queue.next();
+    let waiting = queue.next();
+    tokio::pin!(waiting);
+    {
+        tokio::pin!(watching);
+        assert!(tokio::time::timeout(Duration::from_secs(1), &mut watching).await.is_err());
+        assert!(tokio::time::timeout(Duration::from_secs(1), &mut waiting).await.is_err());
+    }
+    assert_eq!((waiting.await, elapsed()), (Some("a"), 10), "the first has gone");
+    queue.add_after("b", Duration::from_secs(10));
+    queue.add_after("c", Duration::from_secs(20));
+    let (first, second) = (queue.next(), queue.next());
+    tokio::pin!(first, second);
+    assert!(
+        tokio::time::timeout(Duration::from_secs(1), async { tokio::join!(&mut first, &mut second) }).await.is_err()
+    );
+    queue.add_after("d", Duration::from_secs(2));
+    let (taken, left) = tokio::select! {
+        taken = &mut first => (taken, second.as_mut()),
+        taken = &mut second => (taken, first.as_mut()),
+    };
+    assert_eq!((taken, elapsed()), (Some("d"), 13), "it is due before what the clock was watched for");
+    assert_eq!((left.await, elapsed()), (Some("b"), 20));
+    assert_eq!((queue.next().await, elapsed()), (Some("c"), 30));
+}
+
+/// Counts how often it is asked.
+#[derive(Default)]
+struct Counting(AtomicUsize);
+
+impl Clock for Counting {
+    fn wall(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH
+    }
+
+    fn monotonic(&self) -> Instant {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Instant::now()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delayed_key_does_not_wake_everybody() {
+    const WORKERS: usize = 50;
+    const TIMES: usize = 100;
+    let clock = Arc::new(Counting::default());
+    let queue = WorkQueue::new("test", RateLimit::default(), clock.clone(), Arc::new(NoMetrics));
+    let group = base::TaskGroup::new("test");
+    for _ in 0..WORKERS {
+        let queue = queue.clone();
+        group.spawn("worker", async move {
+            while let Some(key) = queue.next().await {
+                queue.add_after(key, Duration::from_secs(1));
+                queue.done(&key);
+            }
+        });
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let before = clock.0.load(Ordering::Relaxed);
+    queue.add_after("a", Duration::from_secs(1));
+    tokio::time::sleep(Duration::from_secs(TIMES as u64)).await;
+    let each = (clock.0.load(Ordering::Relaxed) - before) / TIMES;
+    assert!(each < 15, "{each} times for each key");
+    queue.drain().await;
+    assert_eq!(group.shutdown(Duration::from_secs(1)).await, base::Drained::All);
 }

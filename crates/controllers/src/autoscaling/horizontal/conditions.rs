@@ -20,6 +20,10 @@ pub(super) const fn said(reason: &'static str, message: &'static str) -> Said {
     Said { reason, message }
 }
 
+/// The target's scale is known.
+pub(super) const FOUND: Said =
+    said("SucceededGetScale", "the HPA controller was able to get the target's current scale");
+
 /// The conditions in the making.
 #[derive(Debug)]
 pub(super) struct Conditions {

@@ -39,7 +39,7 @@ struct Entry {
 }
 
 /// What is remembered of an autoscaler. It is lost when the process ends.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct History {
     recommendations: Vec<Entry>,
     /// By how much it was scaled, and when.

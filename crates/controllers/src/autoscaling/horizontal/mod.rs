@@ -1,13 +1,16 @@
 //! Sets the size of workloads by what they use (autoscaling/v2).
 //!
 //! Every autoscaler is looked at once in each period, never sooner: its scale is read, then its metrics, and what they
-//! propose is limited by what was recommended and done lately. What is remembered for that is lost with the process.
+//! propose is limited by what was recommended and done lately. What is remembered for that is lost with the process. A
+//! scale that an informer has is believed as long as nothing is to be done: the server is asked before something is.
 //! <https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/>
 
+mod anchors;
 mod conditions;
 mod formula;
 mod groups;
 mod limits;
+mod listed;
 mod monitor;
 mod pods;
 mod proposals;
@@ -31,9 +34,10 @@ use client::{Change, ContentType, EventType, Informer, ObjectKey};
 use component_base::Feature;
 use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileError};
 use kinds::gates::{SCALE_TO_ZERO, SCALING_TOLERANCE};
+use kinds::rules::Scale as Size;
 use parking_lot::Mutex;
 
-use self::conditions::{ABLE, ACTIVE, AT_ZERO, Conditions, LIMITED};
+use self::conditions::{ABLE, ACTIVE, AT_ZERO, Conditions, FOUND, LIMITED};
 use self::formula::Tolerance;
 use self::groups::CpuRules;
 use self::limits::{History, Range};
@@ -41,7 +45,7 @@ use self::monitor::{Action, Fault, Monitor};
 use self::pods::Pods;
 use self::proposals::{Combined, Invalid, Reading, Workload, combine, propose};
 use self::readings::{Asking, Readings};
-use self::target::{Kinds, Target, TargetError, Targets};
+use self::target::{AtHand, Kinds, Target, TargetError, Targets};
 use crate::Settings;
 use crate::settings::AutoscalerSettings;
 
@@ -78,7 +82,7 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let autoscaling = Autoscaling {
         scalers,
         pods,
-        targets: Targets { kinds, client: json.clone() },
+        targets: Targets { at_hand: AtHand::of(build.informers()), kinds, client: json.clone() },
         readings: Readings::new(json, period),
         histories: Mutex::default(),
         settings,
@@ -184,6 +188,7 @@ struct Look<'a> {
     key: &'a ObjectKey,
     scaler: &'a HorizontalPodAutoscaler,
     conditions: Conditions,
+    history: History,
     /// What the workload is, as errors name it.
     target: String,
     action: Action,
@@ -231,9 +236,10 @@ impl Look<'_> {
         if status == self.scaler.status {
             return Ok(());
         }
-        let changed = HorizontalPodAutoscaler { status, ..self.scaler.clone() };
+        let (metadata, spec) = (self.scaler.metadata.clone(), self.scaler.spec.clone());
+        let changed = HorizontalPodAutoscaler { metadata, spec, status };
         let scalers = self.cx.client.namespaced::<HorizontalPodAutoscaler>(&self.key.namespace);
-        if let Err(why) = scalers.update_status(&changed).await {
+        if let Err(why) = scalers.write_status(&changed).await {
             self.warn("FailedUpdateStatus", why.to_string());
             return Err(LookError::Status { name: self.key.name.clone(), why });
         }
@@ -253,11 +259,9 @@ impl Controller for Autoscaling {
             return Ok(Next::Done);
         };
         let started = cx.clock.monotonic();
-        let target = &scaler.spec.scale_target_ref;
-        let conditions = Conditions { all: scaler.status.conditions.clone(), now: Time::from(cx.clock.wall()) };
-        let target = format!("{}/{}/{}", target.kind, key.namespace, target.name);
-        let mut look = Look { cx, key, scaler: &scaler, conditions, target, action: Action::None };
+        let mut look = self.begin(cx, key, &scaler);
         let outcome = self.look(&mut look).await;
+        self.histories.lock().insert(key.clone(), look.history);
         let fault = outcome.as_ref().err().map_or(Fault::None, LookError::fault);
         self.monitor.reconciled(look.action, fault, cx.clock.monotonic().saturating_duration_since(started));
         if let Err(error) = outcome {
@@ -269,40 +273,68 @@ impl Controller for Autoscaling {
 }
 
 impl Autoscaling {
+    fn begin<'a>(&self, cx: &'a Cx, key: &'a ObjectKey, scaler: &'a HorizontalPodAutoscaler) -> Look<'a> {
+        let target = &scaler.spec.scale_target_ref;
+        let target = format!("{}/{}/{}", target.kind, key.namespace, target.name);
+        let conditions = Conditions { all: scaler.status.conditions.clone(), now: Time::from(cx.clock.wall()) };
+        let history = self.histories.lock().get(key).cloned().unwrap_or_default();
+        Look { cx, key, scaler, conditions, history, target, action: Action::None }
+    }
+
     async fn look(&self, look: &mut Look<'_>) -> Result<(), LookError> {
+        let Some(size) = self.targets.at_hand(&look.key.namespace, &look.scaler.spec.scale_target_ref) else {
+            let target = self.read_scale(look).await?;
+            let wanted = self.decide(look, &target.size).await?;
+            return self.act(look, &target, wanted).await;
+        };
+        look.conditions.say(ABLE, true, FOUND.reason, FOUND.message);
+        let mut wanted = self.decide(look, &size).await?;
+        if wanted.replicas == size.spec_replicas {
+            return self.tell(look, &size, wanted, false).await;
+        }
+        // What is at hand may be older than what the server has, and only that may be overwritten.
+        let afresh = self.begin(look.cx, look.key, look.scaler);
+        let decided = std::mem::replace(look, afresh);
         let target = self.read_scale(look).await?;
-        let current = target.scale.spec.replicas;
-        let now = look.cx.clock.monotonic();
-        self.with_history(look.key, |history| history.begin(current, now));
+        if target.size == size {
+            *look = decided;
+        } else {
+            wanted = self.decide(look, &target.size).await?;
+        }
+        self.act(look, &target, wanted).await
+    }
+
+    /// Where a workload of this size is to go.
+    async fn decide(&self, look: &mut Look<'_>, size: &Size) -> Result<Wanted, LookError> {
+        let current = size.spec_replicas;
+        look.history.begin(current, look.cx.clock.monotonic());
         if !self.to_zero {
             look.conditions.all.retain(|condition| condition.type_ != AT_ZERO);
         }
         let scaled_to_zero = self.to_zero && look.conditions.holds(AT_ZERO);
-        let wanted = match course(&look.scaler.spec, current, scaled_to_zero) {
+        match course(&look.scaler.spec, current, scaled_to_zero) {
             Course::Suspended => {
                 let message = "scaling is disabled since the replica count of the target is zero";
                 look.conditions.say(ACTIVE, false, "ScalingDisabled", message);
-                Wanted::plainly(current, "")
+                Ok(Wanted::plainly(current, ""))
             }
-            Course::Into(replicas, reason) => Wanted::plainly(replicas, reason),
-            Course::Compute => match self.compute(look, &target).await {
-                Ok(combined) => self.limit(look, current, combined),
+            Course::Into(replicas, reason) => Ok(Wanted::plainly(replicas, reason)),
+            Course::Compute => match self.compute(look, size).await {
+                Ok(combined) => Ok(self.limit(look, current, combined)),
                 Err((why, statuses, fault)) => {
                     look.write(current, look.scaler.status.desired_replicas, statuses, false).await?;
                     look.warn("FailedComputeMetricsReplicas", why.clone());
-                    return Err(LookError::Metrics { target: look.target.clone(), why, fault });
+                    Err(LookError::Metrics { target: look.target.clone(), why, fault })
                 }
             },
-        };
-        self.act(look, &target, wanted).await
+        }
     }
 
     async fn read_scale(&self, look: &mut Look<'_>) -> Result<Target, LookError> {
         let reference = &look.scaler.spec.scale_target_ref;
         match self.targets.read(&look.key.namespace, reference).await {
             Ok(target) => {
-                let message = "the HPA controller was able to get the target's current scale";
-                look.conditions.say(ABLE, true, "SucceededGetScale", message);
+                look.conditions.say(ABLE, true, FOUND.reason, FOUND.message);
                 Ok(target)
             }
             Err(why) => {
@@ -319,18 +351,13 @@ impl Autoscaling {
     }
 
     /// What the metrics want. Where they fail, the error, what is known of them, and whose fault it is.
-    async fn compute(
-        &self,
-        look: &mut Look<'_>,
-        target: &Target,
-    ) -> Result<Combined, (String, Vec<MetricStatus>, Fault)> {
-        let scale = &target.scale;
+    async fn compute(&self, look: &mut Look<'_>, size: &Size) -> Result<Combined, (String, Vec<MetricStatus>, Fault)> {
         let (selector, pods) =
-            self.select(look, &scale.status.selector).map_err(|error| (error, Vec::new(), Fault::Internal))?;
+            self.select(look, &size.selector).map_err(|error| (error, Vec::new(), Fault::Internal))?;
         let workload = Workload {
             namespace: &look.key.namespace,
-            wanted: scale.spec.replicas,
-            present: scale.status.replicas,
+            wanted: size.spec_replicas,
+            present: size.status_replicas,
             pods: &pods,
             tolerance: self.tolerance(&look.scaler.spec),
             cpu: CpuRules {
@@ -360,7 +387,7 @@ impl Autoscaling {
             self.monitor.computed(&spec.type_, action, fault, clock.monotonic().saturating_duration_since(started));
             outcomes.push(outcome);
         }
-        let combined = combine(outcomes, scale.spec.replicas).map_err(|(Invalid { error, first }, statuses)| {
+        let combined = combine(outcomes, size.spec_replicas).map_err(|(Invalid { error, first }, statuses)| {
             let message = format!("the HPA was unable to compute the replica count: {}", first.why);
             look.conditions.say(ACTIVE, false, first.reason, message);
             (error, statuses, first.fault)
@@ -434,9 +461,7 @@ impl Autoscaling {
         let (spec, now) = (&look.scaler.spec, look.cx.clock.monotonic());
         let range = Range { current, min: least(spec), max: spec.max_replicas };
         let window = self.settings.downscale_stabilization;
-        let limited = self.with_history(look.key, |history| {
-            history.limit(combined.replicas, range, spec.behavior.as_ref(), window, now)
-        });
+        let limited = look.history.limit(combined.replicas, range, spec.behavior.as_ref(), window, now);
         look.conditions.say(ABLE, true, limited.able.reason, limited.able.message);
         look.conditions.say(LIMITED, limited.is_limited, limited.limited.reason, limited.limited.message);
         let reason = match Action::between(current, combined.replicas) {
@@ -448,20 +473,23 @@ impl Autoscaling {
     }
 
     async fn act(&self, look: &mut Look<'_>, target: &Target, wanted: Wanted) -> Result<(), LookError> {
-        let (current, desired) = (target.scale.spec.replicas, wanted.replicas);
-        let is_rescaled = desired != current;
+        let is_rescaled = wanted.replicas != target.size.spec_replicas;
         if is_rescaled {
             self.rescale(look, target, &wanted).await?;
         }
-        self.monitor.desires(&look.key.namespace, &look.key.name, desired);
-        look.write(current, desired, wanted.statuses, is_rescaled).await?;
+        self.tell(look, &target.size, wanted, is_rescaled).await
+    }
+
+    async fn tell(&self, look: &mut Look<'_>, size: &Size, wanted: Wanted, is_rescaled: bool) -> Result<(), LookError> {
+        self.monitor.desires(&look.key.namespace, &look.key.name, wanted.replicas);
+        look.write(size.spec_replicas, wanted.replicas, wanted.statuses, is_rescaled).await?;
         wanted
             .partly
             .map_or(Ok(()), |invalid| Err(LookError::Partly { why: invalid.error, fault: invalid.first.fault }))
     }
 
     async fn rescale(&self, look: &mut Look<'_>, target: &Target, wanted: &Wanted) -> Result<(), LookError> {
-        let (from, to, reason) = (target.scale.spec.replicas, wanted.replicas, &wanted.reason);
+        let (from, to, reason) = (target.size.spec_replicas, wanted.replicas, &wanted.reason);
         if let Err(why) = self.targets.set(&look.key.namespace, target, to).await {
             look.warn("FailedRescale", format!("New size: {to}; reason: {reason}; error: {why}"));
             let message = format!("the HPA controller was unable to update the target scale: {why}");
@@ -484,11 +512,7 @@ impl Autoscaling {
         look.cx.events.event(look.scaler, EventType::Normal, "SuccessfulRescale", message);
         look.action = Action::between(from, to);
         let (behavior, now) = (look.scaler.spec.behavior.as_ref(), look.cx.clock.monotonic());
-        self.with_history(look.key, |history| history.scaled(from, to, behavior, now));
+        look.history.scaled(from, to, behavior, now);
         Ok(())
-    }
-
-    fn with_history<R>(&self, key: &ObjectKey, act: impl FnOnce(&mut History) -> R) -> R {
-        act(self.histories.lock().entry(key.clone()).or_default())
     }
 }

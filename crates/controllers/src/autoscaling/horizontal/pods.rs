@@ -2,7 +2,6 @@
 //! by the same keys, so that those of a pod are. Thousands of autoscalers in one namespace cost what their own pods do.
 
 use std::collections::{BTreeSet, HashMap};
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use api_machinery::labels::Selector;
@@ -10,8 +9,7 @@ use api_types::core_v1::Pod;
 use client::{Change, ObjectKey};
 use parking_lot::Mutex;
 
-/// A label of a namespace, or a whole namespace, by its hash. Two that collide only cost time: selectors have the last word.
-type Anchor = u64;
+use super::anchors::{Anchor, Anchors};
 
 /// Autoscalers of a namespace from which on they read together.
 const SHARING: usize = 4;
@@ -19,7 +17,7 @@ const SHARING: usize = 4;
 /// The pods that there are, and what selects them.
 #[derive(Default)]
 pub(super) struct Pods {
-    hasher: RandomState,
+    anchors: Anchors,
     inner: Mutex<Inner>,
 }
 
@@ -42,24 +40,23 @@ impl Pods {
     pub(super) fn observe(&self, change: &Change<Pod>) {
         let mut inner = self.inner.lock();
         match change {
-            Change::Added { object, .. } => inner.add(change.key(), object, self.anchors(object)),
+            Change::Added { object, .. } => inner.add(change.key(), object, self.anchors.of(&object.metadata)),
             Change::Updated { old, new } if old.metadata.labels == new.metadata.labels => {
                 inner.exchange(&change.key(), new);
             }
             Change::Updated { old, new } => {
-                inner.remove(&change.key(), self.anchors(old));
-                inner.add(change.key(), new, self.anchors(new));
+                inner.remove(&change.key(), self.anchors.of(&old.metadata));
+                inner.add(change.key(), new, self.anchors.of(&new.metadata));
             }
-            Change::Deleted { object, .. } => inner.remove(&change.key(), self.anchors(object)),
+            Change::Deleted { object, .. } => inner.remove(&change.key(), self.anchors.of(&object.metadata)),
         }
     }
 
     /// The pods of a namespace that a selector selects, by name.
     pub(super) fn selected(&self, namespace: &str, selector: &Selector) -> Vec<Arc<Pod>> {
         let inner = self.inner.lock();
-        let anchor = self.rarest(&inner, namespace, selector);
-        let numbers = inner.by_anchor.get(&anchor).map_or(&[][..], Vec::as_slice);
-        let pods = numbers.iter().filter_map(|number| inner.slots.get(*number as usize)?.as_ref());
+        let anchor = self.anchors.rarest(namespace, selector, |anchor| inner.pods_under(anchor).len());
+        let pods = inner.pods_under(&anchor).iter().filter_map(|number| inner.slots.get(*number as usize)?.as_ref());
         let is_selected =
             |pod: &&Arc<Pod>| pod.metadata.namespace == namespace && selector.matches(&pod.metadata.labels);
         let mut pods: Vec<_> = pods.filter(is_selected).cloned().collect();
@@ -75,7 +72,7 @@ impl Pods {
             return;
         }
         inner.forget(scaler);
-        let anchor = self.rarest(&inner, &scaler.namespace, selector);
+        let anchor = self.anchors.rarest(&scaler.namespace, selector, |anchor| inner.pods_under(anchor).len());
         inner.selectors.insert(scaler.clone(), (selector.clone(), anchor));
         inner.selecting.entry(anchor).or_default().insert(scaler.clone());
         *inner.scalers.entry(scaler.namespace.clone()).or_default() += 1;
@@ -90,7 +87,7 @@ impl Pods {
     pub(super) fn are_shared(&self, namespace: &str, selected: usize) -> bool {
         let inner = self.inner.lock();
         let scalers = inner.scalers.get(namespace).copied().unwrap_or_default();
-        let pods = inner.by_anchor.get(&self.anchor(namespace, None)).map_or(0, Vec::len);
+        let pods = inner.pods_under(&self.anchors.whole(namespace)).len();
         scalers >= SHARING && selected.saturating_mul(scalers).saturating_mul(2) >= pods
     }
 
@@ -104,7 +101,9 @@ impl Pods {
         let inner = self.inner.lock();
         let mut found = BTreeSet::new();
         for pod in pods {
-            for scaler in self.anchors(pod).iter().filter_map(|anchor| inner.selecting.get(anchor)).flatten() {
+            for scaler in
+                self.anchors.of(&pod.metadata).iter().filter_map(|anchor| inner.selecting.get(anchor)).flatten()
+            {
                 let selects = inner.selectors.get(scaler).is_some_and(|(selector, _)| {
                     scaler.namespace == pod.metadata.namespace && selector.matches(&pod.metadata.labels)
                 });
@@ -115,30 +114,14 @@ impl Pods {
         }
         found
     }
-
-    fn anchor(&self, namespace: &str, label: Option<(&str, &str)>) -> Anchor {
-        self.hasher.hash_one((namespace, label))
-    }
-
-    /// What a pod is found under: its namespace, and each of its labels.
-    fn anchors(&self, pod: &Pod) -> Vec<Anchor> {
-        let meta = &pod.metadata;
-        let labels = meta.labels.iter().map(|(key, value)| Some((key.as_str(), value.as_str())));
-        std::iter::once(None).chain(labels).map(|label| self.anchor(&meta.namespace, label)).collect()
-    }
-
-    /// Of all anchors that the pods of a selector have, the one with the fewest pods.
-    fn rarest(&self, inner: &Inner, namespace: &str, selector: &Selector) -> Anchor {
-        let exact = selector.requirements().iter().filter_map(|requirement| {
-            let value = selector.required_value(requirement.key())?;
-            Some(self.anchor(namespace, Some((requirement.key(), value))))
-        });
-        let pods = |anchor: &Anchor| inner.by_anchor.get(anchor).map_or(0, Vec::len);
-        exact.min_by_key(pods).unwrap_or_else(|| self.anchor(namespace, None))
-    }
 }
 
 impl Inner {
+    /// The numbers of the pods with an anchor.
+    fn pods_under(&self, anchor: &Anchor) -> &[u32] {
+        self.by_anchor.get(anchor).map_or(&[][..], Vec::as_slice)
+    }
+
     fn add(&mut self, key: ObjectKey, pod: &Arc<Pod>, anchors: Vec<Anchor>) {
         let number = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);

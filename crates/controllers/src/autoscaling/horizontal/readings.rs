@@ -19,6 +19,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::groups::{Sample, Samples};
+use super::listed::Listed;
 use super::target::{Kinds, TargetError};
 
 const CUSTOM: &str = "custom.metrics.k8s.io";
@@ -62,7 +63,7 @@ impl FetchError {
 const SHARED_FOR: Duration = Duration::from_secs(3);
 
 /// What all pods of a namespace use, and when that was asked.
-type Told = Option<(Instant, Arc<Vec<PodMetrics>>)>;
+type Told = Option<(Instant, Arc<Listed>)>;
 
 /// Who asks for the metrics of pods: which pods, and whether others of their namespace ask soon, too.
 pub(super) struct Asking<'a> {
@@ -71,18 +72,6 @@ pub(super) struct Asking<'a> {
     /// The pods that the selector selects.
     pub(super) pods: &'a [Arc<Pod>],
     pub(super) is_shared: bool,
-}
-
-impl Asking<'_> {
-    /// Whether metrics are of one of the pods; those of some servers have no labels.
-    fn wants(&self, metrics: &PodMetrics) -> bool {
-        let meta = &metrics.metadata;
-        if meta.labels.is_empty() {
-            self.pods.iter().any(|pod| pod.metadata.name == meta.name)
-        } else {
-            self.selector.matches(&meta.labels)
-        }
-    }
 }
 
 /// Reads metrics. Speaks JSON, as adapters for custom metrics need not speak anything else.
@@ -109,21 +98,23 @@ impl Readings {
         container: Option<&str>,
     ) -> Result<Samples, ReadError> {
         const API: &str = "resource";
-        let listed = if asking.is_shared {
-            self.whole_namespace(asking.namespace).await
+        let wrong = |error: ClientError| FetchError::of(API)(error.into());
+        let (shared, own);
+        let wanted: Vec<&PodMetrics> = if asking.is_shared {
+            shared = self.whole_namespace(asking.namespace).await.map_err(wrong)?;
+            shared.selected(asking.namespace, asking.selector, asking.pods)
         } else {
-            self.list(asking.namespace, asking.selector.to_string()).await.map(Arc::new)
+            own = self.list(asking.namespace, asking.selector.to_string()).await.map_err(wrong)?;
+            own.iter().collect()
         };
-        let listed = listed.map_err(|error| FetchError::of(API)(error.into()))?;
-        let mut wanted = listed.iter().filter(|metrics| !asking.is_shared || asking.wants(metrics)).peekable();
-        if wanted.peek().is_none() {
+        if wanted.is_empty() {
             return Err(ReadError::Empty(API));
         }
         let sample = |pod: &PodMetrics| {
             let milli = used(pod, resource, container)?;
             Some((pod.metadata.name.clone(), Sample { at: pod.timestamp, window: pod.window.to_std(), milli }))
         };
-        Ok(wanted.filter_map(sample).collect())
+        Ok(wanted.into_iter().filter_map(sample).collect())
     }
 
     async fn list(&self, namespace: &str, label_selector: String) -> Result<Vec<PodMetrics>, ClientError> {
@@ -132,19 +123,19 @@ impl Readings {
     }
 
     /// What all pods of a namespace use, as it was told a moment ago at most.
-    async fn whole_namespace(&self, namespace: &str) -> Result<Arc<Vec<PodMetrics>>, ClientError> {
+    async fn whole_namespace(&self, namespace: &str) -> Result<Arc<Listed>, ClientError> {
         let told = Arc::clone(self.told.lock().entry(namespace.to_owned()).or_default());
         let mut told = told.lock().await;
         let now = self.client.clock().monotonic();
-        if let Some((asked, pods)) = &*told
+        if let Some((asked, listed)) = &*told
             && now.saturating_duration_since(*asked) < SHARED_FOR
         {
-            return Ok(Arc::clone(pods));
+            return Ok(Arc::clone(listed));
         }
         *told = None;
-        let pods = Arc::new(self.list(namespace, String::new()).await?);
-        *told = Some((now, Arc::clone(&pods)));
-        Ok(pods)
+        let listed = Arc::new(Listed::new(self.list(namespace, String::new()).await?));
+        *told = Some((now, Arc::clone(&listed)));
+        Ok(listed)
     }
 
     /// Forgets what was told of a namespace that no autoscaler looks at any more.

@@ -1,11 +1,18 @@
 //! What is scaled: found by its kind, whatever that is, and read and set through its subresource `scale`.
+//!
+//! Workloads of the kinds that everybody has are at hand in informers. What those say is good enough to see that nothing
+//! is to be done, which is what nearly every look ends with; whoever scales asks the server first.
 
 use std::time::Duration;
 
 use api_machinery::gvk::{GroupKind, GroupVersion, GroupVersionError};
+use api_machinery::object::{Kind, Object};
+use api_types::apps_v1::{Deployment, ReplicaSet, StatefulSet};
 use api_types::autoscaling_v1::Scale;
 use api_types::autoscaling_v2::CrossVersionObjectReference;
-use client::{Client, ClientError, ResourceInfo, RestMapper, retry_on_conflict};
+use api_types::core_v1::ReplicationController;
+use client::{Client, ClientError, Informer, Informers, ResourceInfo, RestMapper, retry_on_conflict};
+use kinds::rules::Scale as Size;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -58,21 +65,78 @@ impl Kinds {
     }
 }
 
-/// The scale of a workload, and where it was found.
+/// The workloads that are at hand.
+pub(super) struct AtHand {
+    deployments: Informer<Deployment>,
+    replica_sets: Informer<ReplicaSet>,
+    stateful_sets: Informer<StatefulSet>,
+    controllers: Informer<ReplicationController>,
+}
+
+impl AtHand {
+    /// Nobody waits for these informers: what is not there yet is asked for.
+    pub(super) fn of(informers: &Informers) -> Self {
+        Self {
+            deployments: informers.of(),
+            replica_sets: informers.of(),
+            stateful_sets: informers.of(),
+            controllers: informers.of(),
+        }
+    }
+
+    fn size(&self, group: &str, namespace: &str, target: &CrossVersionObjectReference) -> Option<Size> {
+        let name = &target.name;
+        match (group, target.kind.as_str()) {
+            ("apps", "Deployment") => size_in(&self.deployments, namespace, name),
+            ("apps", "ReplicaSet") => size_in(&self.replica_sets, namespace, name),
+            ("apps", "StatefulSet") => size_in(&self.stateful_sets, namespace, name),
+            ("", "ReplicationController") => size_in(&self.controllers, namespace, name),
+            _ => None,
+        }
+    }
+}
+
+/// What the subresource `scale` would show of an object.
+fn size_in<T: Kind + Object>(informer: &Informer<T>, namespace: &str, name: &str) -> Option<Size> {
+    let (object, kind) = (informer.find(namespace, name)?, T::TYPE);
+    kinds::find(kind.group, kind.version, kind.resource)?.scale(&*object)
+}
+
+/// The scale of a workload as the server has it, and where it was found.
 #[derive(Debug)]
 pub(super) struct Target {
-    pub(super) scale: Scale,
+    pub(super) size: Size,
+    /// What a write says that it is about.
+    scale: Scale,
     resource: ResourceInfo,
+}
+
+impl Target {
+    fn new(scale: Scale, resource: ResourceInfo) -> Self {
+        let size = Size {
+            spec_replicas: scale.spec.replicas,
+            status_replicas: scale.status.replicas,
+            selector: scale.status.selector.clone(),
+        };
+        Self { size, scale, resource }
+    }
 }
 
 /// Reads and sets scales.
 pub(super) struct Targets {
+    pub(super) at_hand: AtHand,
     pub(super) kinds: Kinds,
     /// Speaks JSON: custom resources have scales, too.
     pub(super) client: Client,
 }
 
 impl Targets {
+    /// The size of what a reference names, where it is at hand. It may have changed a moment ago.
+    pub(super) fn at_hand(&self, namespace: &str, target: &CrossVersionObjectReference) -> Option<Size> {
+        let group = GroupVersion::parse(&target.api_version).ok()?.group;
+        self.at_hand.size(&group, namespace, target)
+    }
+
     /// Reads the scale of what a reference names: of the first of its resources that has one.
     pub(super) async fn read(
         &self,
@@ -85,7 +149,7 @@ impl Targets {
         for resource in self.kinds.resources_of(&kind).await? {
             let objects = self.client.dynamic(&resource, namespace);
             match objects.get_subresource::<Scale>(&target.name, "scale").await {
-                Ok(scale) => return Ok(Target { scale, resource }),
+                Ok(scale) => return Ok(Target::new(scale, resource)),
                 Err(error) => drop(first.get_or_insert(error)),
             }
         }

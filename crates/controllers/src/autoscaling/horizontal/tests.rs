@@ -45,10 +45,36 @@ fn asking(name: &str) -> Pod {
     pod
 }
 
+/// A workload whose kind is at hand, which its scale can be read from, too.
+fn workload(name: &str, replicas: i32, selector: &str) -> Value {
+    let parts = selector.split_once('=');
+    let labels: Value = parts.map(|(key, value)| json!({"matchLabels": {key: value}})).unwrap_or_default();
+    json!({"metadata": {"name": name, "namespace": "ns"}, "spec": {"replicas": replicas, "selector": labels},
+        "status": {"replicas": replicas, "selector": selector}})
+}
+
+/// What the next request of a method and a path finds in place of the replica set `web`.
+type Meantime = Arc<Mutex<Option<(&'static str, &'static str, Value)>>>;
+
 /// Notes the events that are told. Those of one moment have the same name, so the server keeps only the first of them.
 struct Overheard {
     inner: Arc<dyn Transport>,
+    server: FakeServer,
     events: Arc<Mutex<Vec<String>>>,
+    meantime: Meantime,
+}
+
+impl Overheard {
+    fn change(&self, request: &http::Request<Bytes>) {
+        let is_it = |(method, path, _): &mut (&str, &str, Value)| {
+            request.method() == *method && request.uri().path().ends_with(*path)
+        };
+        match self.meantime.lock().take_if(is_it) {
+            Some((.., Value::Null)) => self.server.remove("apps/v1/replicasets", "ns", "web"),
+            Some((.., object)) => self.server.put("apps/v1/replicasets", object),
+            None => {}
+        }
+    }
 }
 
 #[async_trait::async_trait]
@@ -59,6 +85,7 @@ impl Transport for Overheard {
             let text = |member: &str| event[member].as_str().unwrap_or_default().to_owned();
             self.events.lock().push(format!("{} {}: {}", text("type"), text("reason"), text("message")));
         }
+        self.change(&request);
         self.inner.send(request).await
     }
 
@@ -67,22 +94,27 @@ impl Transport for Overheard {
     }
 }
 
-struct World(Running, Arc<Mutex<Vec<String>>>);
+struct World(Running, Arc<Mutex<Vec<String>>>, Meantime);
 
 impl World {
     fn start() -> Self {
         let events = Arc::<Mutex<Vec<String>>>::default();
-        let told = Arc::clone(&events);
+        let (told, meantime) = (Arc::clone(&events), Meantime::default());
+        let changing = Arc::clone(&meantime);
         let transport = |server: &FakeServer| -> Arc<dyn Transport> {
-            Arc::new(WithDiscovery(Arc::new(Overheard { inner: server.transport(), events: told })))
+            let (inner, server) = (server.transport(), server.clone());
+            Arc::new(WithDiscovery(Arc::new(Overheard { inner, server, events: told, meantime: changing })))
         };
-        Self(Running::start_over(KNOWN, Settings::default(), transport), events)
+        Self(Running::start_over(KNOWN, Settings::default(), transport), events, meantime)
+    }
+
+    /// The replica set becomes this, or goes, right before the next such request is answered.
+    fn change_before(&self, method: &'static str, path: &'static str, object: Value) {
+        *self.2.lock() = Some((method, path, object));
     }
 
     fn put_scale(&self, replicas: i32, selector: &str) {
-        let scale = json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {"name": "web",
-            "namespace": "ns"}, "spec": {"replicas": replicas}, "status": {"replicas": replicas, "selector": selector}});
-        self.0.server.put("apps/v1/replicasets", scale);
+        self.0.server.put("apps/v1/replicasets", workload("web", replicas, selector));
     }
 
     /// Pods `p0`, `p1` ... with what each uses.
@@ -190,8 +222,96 @@ async fn a_steady_workload_is_read_and_left_alone() {
     assert_eq!(writes, 1, "the first status");
     seconds(150).await;
     assert_eq!(world.0.requests("PUT", "/"), writes);
-    assert_eq!(world.0.requests("GET", "/scale"), 10, "once a period, and what asking for kinds takes");
+    assert_eq!(world.0.requests("GET", "/scale"), 0, "its size is at hand");
     assert_eq!(world.events(), [] as [String; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_at_hand_is_asked_for() {
+    let world = World::start();
+    world.0.server.put("v1/configmaps", workload("web", 2, "app=web"));
+    world.put_pods(&["50Mi", "50Mi"]);
+    let mut scaler = by(1, 10, memory(50));
+    scaler.spec.scale_target_ref =
+        from_value(&json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "web"})).unwrap();
+    world.put_scaler(&scaler);
+    seconds(170).await;
+    assert_eq!(world.condition(ACTIVE).1, "ValidMetricFound");
+    assert_eq!(world.0.requests("GET", "/scale"), 10, "once a period, and what asking for kinds takes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_workload_that_everybody_has_is_at_hand() {
+    for (resource, version, kind) in [
+        ("apps/v1/deployments", "apps/v1", "Deployment"),
+        ("apps/v1/replicasets", "apps/v1", "ReplicaSet"),
+        ("apps/v1/statefulsets", "apps/v1", "StatefulSet"),
+        ("v1/replicationcontrollers", "v1", "ReplicationController"),
+    ] {
+        let world = World::start();
+        let mut own = workload("web", 2, "app=web");
+        if kind == "ReplicationController" {
+            own["spec"]["selector"] = json!({"app": "web"});
+        }
+        world.0.server.put(resource, own);
+        world.put_pods(&["50Mi", "50Mi"]);
+        let mut scaler = by(1, 10, memory(50));
+        let target = json!({"apiVersion": version, "kind": kind, "name": "web"});
+        scaler.spec.scale_target_ref = from_value(&target).unwrap();
+        world.put_scaler(&scaler);
+        seconds(20).await;
+        let status = world.status();
+        assert_eq!((status.current_replicas, status.desired_replicas), (2, 2), "{kind}");
+        assert_eq!(world.condition(ACTIVE).1, "ValidMetricFound", "{kind}");
+        let found = "the HPA controller was able to get the target's current scale";
+        assert!(world.condition(ABLE).2 != found && world.0.requests("GET", "/scale") == 0, "{kind}");
+    }
+}
+
+/// Somebody changes the size of the workload at the moment at which the autoscaler asks the server for it.
+#[tokio::test(start_paused = true)]
+async fn what_is_at_hand_may_be_old() {
+    for (replicas, expected, reason) in [
+        // Four are wanted, but there were more a moment ago.
+        (6, 6, "ScaleDownStabilized"),
+        // As many as are wanted are there already.
+        (4, 4, "ReadyForNewScale"),
+        (3, 4, "SucceededRescale"),
+        // Whoever left nothing wants nothing.
+        (0, 0, "SucceededGetScale"),
+    ] {
+        let world = World::start();
+        world.put_scale(2, "app=web");
+        world.put_pods(&["100Mi", "100Mi"]);
+        world.put_scaler(&by(1, 10, memory(50)));
+        world.change_before("GET", "/replicasets/web/scale", workload("web", replicas, "app=web"));
+        seconds(20).await;
+        assert_eq!(world.replicas(), i64::from(expected), "{replicas}");
+        let status = world.status();
+        assert_eq!((status.current_replicas, status.desired_replicas), (replicas, expected), "{replicas}");
+        assert_eq!(world.condition(ABLE).1, reason, "{replicas}");
+        let writes = world.0.requests("PUT", "/scale");
+        assert_eq!(writes, usize::from(replicas != expected), "{replicas}: what others did is not undone");
+        if replicas == 0 {
+            assert_eq!(world.condition(ACTIVE).1, "ScalingDisabled");
+            assert_eq!(status.conditions.len(), 2, "what was decided on what is old is not told: {status:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_workload_that_goes_before_it_is_scaled_is_not_found() {
+    let world = World::start();
+    world.put_scale(2, "app=web");
+    world.put_pods(&["100Mi", "100Mi"]);
+    world.put_scaler(&by(1, 10, memory(50)));
+    world.change_before("GET", "/replicasets/web/scale", Value::Null);
+    seconds(20).await;
+    let why = "replicasets.apps \"web\" not found";
+    let message = format!("the HPA controller was unable to get the target's current scale: {why}");
+    assert_eq!(world.condition(ABLE), told("False", "FailedGetScale", &message));
+    assert_eq!(world.status().conditions.len(), 1, "nothing else is known");
+    assert_eq!(world.events(), [format!("Warning FailedGetScale: {why}")]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -325,9 +445,7 @@ async fn an_odd_scaler_holds_up_no_other() {
     let world = World::start();
     world.put_scale(2, "app=web");
     world.put_pods(&["100Mi", "100Mi"]);
-    let scale = json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {"name": "odd", "namespace": "ns"},
-        "spec": {"replicas": 2}, "status": {"replicas": 2, "selector": "app=odd"}});
-    world.0.server.put("apps/v1/replicasets", scale);
+    world.0.server.put("apps/v1/replicasets", workload("odd", 2, "app=odd"));
     let odd = [
         json!([]),
         json!([{}]),
@@ -358,9 +476,7 @@ async fn many_scalers_of_a_namespace_read_together() {
     let world = World::start();
     for (number, used) in [(0, "100Mi"), (1, "50Mi"), (2, "25Mi"), (3, "100Mi"), (4, "50Mi")] {
         let (name, label) = (format!("w{number}"), json!({"app": format!("w{number}")}));
-        let scale = json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {"name": name, "namespace": "ns"},
-            "spec": {"replicas": 1}, "status": {"replicas": 1, "selector": format!("app=w{number}")}});
-        world.0.server.put("apps/v1/replicasets", scale);
+        world.0.server.put("apps/v1/replicasets", workload(&name, 1, &format!("app={name}")));
         let mut pod = asking(&format!("p{number}"));
         pod.metadata.labels = [("app".to_owned(), name.clone())].into();
         world.0.put("v1/pods", &pod);
