@@ -107,7 +107,7 @@ fn a_seed_replays() {
     // One with two of everything, one with leaders, a part that stands still and devices, one with an autoscaler, one
     // with volumes. Not one with a disk: its writer is a thread, which takes real time.
     let mut steps = Vec::new();
-    for seed in [9, 61, 103, 45] {
+    for seed in [9, 61, 103, 13] {
         let (one, two) = (simulate(Run::of(seed, Weather::Foul)), simulate(Run::of(seed, Weather::Foul)));
         assert_eq!(one.steps, two.steps);
         let both = one.exchanges.iter().zip(&two.exchanges);
