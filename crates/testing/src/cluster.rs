@@ -308,6 +308,12 @@ impl Cluster {
         self.nodes.iter().flat_map(|node| node.containers()).collect()
     }
 
+    /// Says which containers run, as [`Self::containers`] does, to somebody who does not have the cluster.
+    pub fn container_source(&self) -> impl Fn() -> Vec<Container> + Send + Sync + 'static + use<> {
+        let nodes = self.nodes.clone();
+        move || nodes.iter().flat_map(|node| node.containers()).collect()
+    }
+
     /// Volumes of all nodes are served by a driver from now on.
     pub fn set_node_driver(&self, driver: &Arc<dyn NodeDriver>) {
         self.nodes.iter().for_each(|node| node.set_driver(Arc::clone(driver)));

@@ -11,6 +11,7 @@ mod claims_tests;
 mod clock;
 mod cluster;
 mod node;
+mod node_growth;
 mod node_volumes;
 mod parts;
 mod store;

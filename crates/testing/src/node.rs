@@ -210,11 +210,8 @@ impl Kubelet {
         self.due.retain(|uid, _| known.contains(uid));
         self.node.containers.lock().retain(|uid, _| known.contains(uid));
         let mut next = Instant::now() + RESYNC;
-        let has_ended = |pod: &Pod| matches!(pod.status.phase.as_str(), "Succeeded" | "Failed");
-        let using = pods.iter().filter(|pod| !has_ended(pod) || self.node.runs(&pod.metadata.uid));
-        let using = using.map(|pod| &pod.metadata.uid).collect();
-        if let Err(error) = self.node.volumes.clean_up(&self.client, &self.node.name, &using).await {
-            tracing::info!(%error, node = self.node.name, "Volumes that no pod uses could not be unmounted");
+        if let Err(error) = self.look_after_volumes(&pods).await {
+            tracing::info!(%error, node = self.node.name, "Volumes could not be unmounted or grown");
             next = next.min(Instant::now() + RETRY);
         }
         for pod in &pods {
@@ -236,6 +233,20 @@ impl Kubelet {
             }
         }
         next
+    }
+
+    /// Unmounts volumes that no pod uses, and has those grow that pods use.
+    async fn look_after_volumes(&self, pods: &[Arc<Pod>]) -> Result<(), Unmet> {
+        let (client, node, volumes) = (&self.client, &self.node.name, &self.node.volumes);
+        let has_ended = |pod: &Pod| matches!(pod.status.phase.as_str(), "Succeeded" | "Failed");
+        let using = pods.iter().filter(|pod| !has_ended(pod) || self.node.runs(&pod.metadata.uid));
+        let using = using.map(|pod| &pod.metadata.uid).collect();
+        let cleaned = volumes.clean_up(client, node, &using).await;
+        let is_settled = |pod: &&Arc<Pod>| need(pod) == Need::Nothing && self.node.runs(&pod.metadata.uid);
+        for pod in pods.iter().filter(is_settled) {
+            volumes.grow(client, node, pod).await?;
+        }
+        cleaned
     }
 
     async fn meet(&self, pod: &Pod, need: Need) -> Result<(), Unmet> {

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use api_machinery::quantity::Quantity;
 use api_types::core_v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use api_types::storage_v1::VolumeAttachment;
 use async_trait::async_trait;
@@ -28,6 +29,8 @@ pub trait NodeDriver: Send + Sync {
     async fn unpublish(&self, node: &str, handle: &str, pod_uid: &str) -> Result<(), DriverError>;
     /// The node uses a volume no more.
     async fn unstage(&self, node: &str, handle: &str) -> Result<(), DriverError>;
+    /// Has what is on a volume grow to a size that the volume has already, while it is staged.
+    async fn expand(&self, node: &str, handle: &str, size: &Quantity) -> Result<(), DriverError>;
 }
 
 /// A volume of a pod.
@@ -78,7 +81,7 @@ impl NodeVolumes {
         *self.driver.lock() = Some(driver);
     }
 
-    fn driver(&self) -> Result<Arc<dyn NodeDriver>, Unmet> {
+    pub(crate) fn driver(&self) -> Result<Arc<dyn NodeDriver>, Unmet> {
         self.driver.lock().clone().ok_or(Unmet::Volume)
     }
 
@@ -150,18 +153,32 @@ impl NodeVolumes {
 /// The volumes of a pod's claims; none while one of them has no volume.
 async fn volumes_of(client: &Client, pod: &Pod) -> Result<Option<Vec<UsedVolume>>, ClientError> {
     let mut volumes = Vec::new();
-    let claims = pod.spec.volumes.iter().filter_map(|volume| volume.volume_source.persistent_volume_claim.as_ref());
-    for own in claims {
+    for name in claims_of(pod) {
         let claims = client.namespaced::<PersistentVolumeClaim>(&pod.metadata.namespace);
-        let Some(claim) = claims.get_opt(&own.claim_name).await? else { return Ok(None) };
-        if claim.spec.volume_name.is_empty() {
-            return Ok(None);
-        }
-        let volume = client.all::<PersistentVolume>().get_opt(&claim.spec.volume_name).await?;
-        let Some(csi) = volume.and_then(|volume| volume.spec.persistent_volume_source.csi) else { return Ok(None) };
-        volumes.push(UsedVolume { driver: csi.driver, handle: csi.volume_handle });
+        let Some(claim) = claims.get_opt(name).await? else { return Ok(None) };
+        let Some(volume) = volume_of(client, &claim).await? else { return Ok(None) };
+        volumes.push(volume);
     }
     Ok(Some(volumes))
+}
+
+/// The names of the claims that a pod uses.
+pub(crate) fn claims_of(pod: &Pod) -> impl Iterator<Item = &str> {
+    let claims = pod.spec.volumes.iter().filter_map(|volume| volume.volume_source.persistent_volume_claim.as_ref());
+    claims.map(|claim| claim.claim_name.as_str())
+}
+
+/// The volume of a claim, if it has one.
+pub(crate) async fn volume_of(
+    client: &Client,
+    claim: &PersistentVolumeClaim,
+) -> Result<Option<UsedVolume>, ClientError> {
+    if claim.spec.volume_name.is_empty() {
+        return Ok(None);
+    }
+    let volume = client.all::<PersistentVolume>().get_opt(&claim.spec.volume_name).await?;
+    let csi = volume.and_then(|volume| volume.spec.persistent_volume_source.csi);
+    Ok(csi.map(|csi| UsedVolume { driver: csi.driver, handle: csi.volume_handle }))
 }
 
 /// Whether all volumes are attached to a node, as its status and the attachments say.

@@ -75,13 +75,15 @@ impl Run {
         let (store, shape) = surroundings(seed, home.path());
         let cluster = Cluster::over(&store, shape, seed, |_| {}).await.expect("the cluster starts");
         let (changes, troubles) = (cluster.split_rng(), cluster.split_rng());
-        let observer = Observer::start(cluster.admin());
-        let workloads = workloads::draw(&changes);
+        let mut observer = Observer::start(cluster.admin());
+        let mut workloads = workloads::draw(seed, &changes);
+        workloads.iter_mut().for_each(|own| own.begin(&cluster, &mut observer));
         let (steps, left) = (Vec::new(), Vec::new());
         let mut story = Story { cluster, workloads, weather, changes, troubles, start, steps, left };
         story.play().await;
         story.end().await;
-        let Story { cluster, steps, mut left, .. } = story;
+        let Story { cluster, workloads, steps, mut left, .. } = story;
+        left.extend(workloads.iter().flat_map(|own| own.violations()));
         left.extend(observer.violations());
         if weather == Weather::Fair {
             left.extend(observer.over_quota());

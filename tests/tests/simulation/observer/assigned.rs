@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use api_types::core_v1::{PersistentVolume, PersistentVolumeClaim, Service};
 use api_types::resource_v1::ResourceClaim;
+use api_types::storage_v1::VolumeAttachment;
 
 use super::rules::{Change, Watched};
 
@@ -58,6 +59,9 @@ impl Watched for PersistentVolumeClaim {
         let others = change.all.values().filter(|other| other.metadata.uid != change.now.metadata.uid);
         let sharing = others.filter(|other| !volume.is_empty() && other.spec.volume_name == *volume);
         broken.extend(sharing.map(|other| format!("{name} and {} have volume {volume}", other.metadata.name)));
+        if change.now.status.phase == "Lost" {
+            broken.push(format!("{name} has lost volume {volume}"));
+        }
         broken
     }
 }
@@ -82,6 +86,20 @@ impl Watched for PersistentVolume {
         let rivals = others.filter(|other| own.is_some() && claim(other) == own);
         broken.extend(rivals.map(|other| format!("{name} and {} are for claim {own:?}", other.metadata.name)));
         broken
+    }
+}
+
+/// No volume of these stories is attached to two nodes at once: all can be attached to one only.
+impl Watched for VolumeAttachment {
+    type Memory = ();
+
+    fn check(_memory: &mut (), change: &Change<'_, Self>) -> Vec<String> {
+        let (now, volume) = (change.now, &change.now.spec.source.persistent_volume_name);
+        let others = change.all.values().filter(|other| other.metadata.uid != now.metadata.uid);
+        let rivals = others.filter(|other| other.spec.source.persistent_volume_name == *volume);
+        let rivals = rivals.filter(|other| now.status.attached && other.status.attached);
+        let nodes = rivals.map(|other| &other.spec.node_name);
+        nodes.map(|node| format!("{volume:?} is attached to {} and {node}", now.spec.node_name)).collect()
     }
 }
 
@@ -127,6 +145,9 @@ mod tests {
         case::<PersistentVolumeClaim>(&[claim("1", "a"), claim("1", "b")], Some("1 had volume a, and has \"b\" now"));
         case::<PersistentVolumeClaim>(&[claim("1", "a"), claim("1", "")], Some("1 had volume a, and has \"\" now"));
         case::<PersistentVolumeClaim>(&[claim("1", "a"), claim("2", "a")], Some("2 and 1 have volume a"));
+        let mut lost = claim("1", "a");
+        lost["status"] = json!({"phase": "Lost"});
+        case::<PersistentVolumeClaim>(&[claim("1", "a"), lost], Some("1 has lost volume a"));
     }
 
     #[test]
@@ -137,5 +158,16 @@ mod tests {
         case::<PersistentVolume>(&[volume("2", "a"), volume("2", "b")], Some("2 was for claim a"));
         case::<PersistentVolume>(&[volume("2", "a"), free], Some("2 was for claim a"));
         case::<PersistentVolume>(&[volume("1", "a"), volume("2", "a")], Some("2 and 1 are for claim"));
+    }
+
+    #[test]
+    fn a_volume_is_attached_to_one_node() {
+        let attachment = |node: &str, volume: &str, attached: bool| {
+            json!({"metadata": {"name": node, "uid": node}, "status": {"attached": attached},
+                "spec": {"nodeName": node, "source": {"persistentVolumeName": volume}}})
+        };
+        let one = attachment("n", "a", true);
+        case::<VolumeAttachment>(&[one.clone(), attachment("m", "a", false), attachment("o", "b", true)], None);
+        case::<VolumeAttachment>(&[one, attachment("m", "a", true)], Some("is attached to m and n"));
     }
 }

@@ -20,6 +20,7 @@ use api_types::discovery_v1::EndpointSlice;
 use api_types::networking_v1::IPAddress;
 use api_types::policy_v1::PodDisruptionBudget;
 use api_types::resource_v1::ResourceClaim;
+use api_types::storage_v1::VolumeAttachment;
 use async_trait::async_trait;
 use client::{Client, ClientError, WatchEvent};
 use parking_lot::Mutex;
@@ -70,6 +71,11 @@ impl Observer {
         all.push(Arc::clone(&budgets) as _);
         all.push(Arc::clone(&quotas) as _);
         Self { pods, slices, jobs, budgets, quotas, all }
+    }
+
+    /// Watches where volumes are attached, too, which only stories with volumes need.
+    pub(crate) fn follow_attachments(&mut self, admin: &Client) {
+        self.all.push(watch::<VolumeAttachment>(admin));
     }
 
     /// What was violated so far, of one kind or between kinds.

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use api_machinery::meta::{DeleteOptions, ListOptions};
 use api_machinery::object::from_value;
+use api_machinery::quantity::Quantity;
 use api_machinery::value::Value;
-use api_types::core_v1::{PersistentVolume, PersistentVolumeClaim};
+use api_types::core_v1::constants::{claim_resource_status, persistent_volume_claim_condition_type as condition};
+use api_types::core_v1::{PersistentVolume, PersistentVolumeClaim, ResourceList};
 use api_types::storage_v1::VolumeAttachment;
 use base::TaskGroup;
 use client::{Client, ClientError, Patch};
@@ -18,13 +20,13 @@ use serde_json::json;
 use super::disks::Disks;
 use crate::workloads::NAMESPACE;
 
-pub(super) const DRIVER: &str = "disk.csi.test";
+pub(crate) const DRIVER: &str = "disk.csi.test";
 const CHOSEN: &str = "volume.kubernetes.io/selected-node";
 const FINALIZER: &str = "external-attacher/disk-csi-test";
 const PERIOD: Duration = Duration::from_millis(500);
 
 /// Starts the driver; it ends, wherever it is, when the group is cancelled.
-pub(super) fn start(disks: &Disks, admin: &Client) -> TaskGroup {
+pub(crate) fn start(disks: &Disks, admin: &Client) -> TaskGroup {
     let tasks = admin.tasks().child("driver");
     let driver = Driver { disks: disks.clone(), admin: admin.clone(), tasks: tasks.clone(), busy: Arc::default() };
     disks.set_down(false);
@@ -57,16 +59,42 @@ fn settled<T>(outcome: Result<T, ClientError>) -> Result<(), BoxError> {
     }
 }
 
+fn storage(of: &ResourceList) -> Quantity {
+    of.get("storage").cloned().unwrap_or_default()
+}
+
 /// The size that a claim asks for.
-fn asked(claim: &PersistentVolumeClaim) -> String {
-    claim.spec.resources.requests.get("storage").map(ToString::to_string).unwrap_or_default()
+fn asked(claim: &PersistentVolumeClaim) -> Quantity {
+    storage(&claim.spec.resources.requests)
+}
+
+/// Whether something is to be done about a claim: its disk is to be made, or to be grown once its node has done its part of
+/// the last time.
+fn is_to_be_served(claim: &PersistentVolumeClaim) -> bool {
+    let (meta, status) = (&claim.metadata, &claim.status);
+    if meta.deletion_timestamp.is_some() {
+        return false;
+    }
+    if claim.spec.volume_name.is_empty() {
+        return meta.annotations.contains_key(CHOSEN);
+    }
+    let (has, is_on_node) = (storage(&status.capacity), !status.allocated_resource_statuses.is_empty());
+    !has.is_zero() && has < asked(claim) && !is_on_node
+}
+
+/// Whether something is to be done about an attachment.
+fn is_to_be_followed(attachment: &VolumeAttachment) -> bool {
+    let is_ours = attachment.metadata.finalizers.iter().any(|own| own == FINALIZER);
+    if attachment.metadata.deletion_timestamp.is_some() { is_ours } else { !is_ours || !attachment.status.attached }
 }
 
 impl Driver {
     /// Looks at everything once. What takes time is done beside each other, as sidecars do.
     async fn round(&self) -> Result<(), BoxError> {
         let all = ListOptions::default();
-        for claim in self.admin.namespaced::<PersistentVolumeClaim>(NAMESPACE).list_all(&all).await?.items {
+        let claims = self.admin.namespaced::<PersistentVolumeClaim>(NAMESPACE).list_all(&all).await?.items;
+        claims.iter().for_each(|claim| self.disks.tell_room(&claim.spec.volume_name, &storage(&claim.status.capacity)));
+        for claim in claims.into_iter().filter(is_to_be_served) {
             let (driver, name) = (self.clone(), claim.metadata.name);
             self.begin("claim", name.clone(), async move { driver.serve(&name).await });
         }
@@ -80,7 +108,7 @@ impl Driver {
                 settled(volumes.delete(&volume.metadata.name, &DeleteOptions::default()).await)?;
             }
         }
-        for attachment in attachments {
+        for attachment in attachments.into_iter().filter(is_to_be_followed) {
             let (driver, name) = (self.clone(), attachment.metadata.name);
             self.begin("attachment", name.clone(), async move { driver.attach(&name).await });
         }
@@ -109,54 +137,56 @@ impl Driver {
     /// Gives a claim what it asks for.
     async fn serve(&self, name: &str) -> Result<(), BoxError> {
         let claims = self.admin.namespaced::<PersistentVolumeClaim>(NAMESPACE);
-        let Some(claim) = claims.get_opt(name).await? else { return Ok(()) };
+        let Some(claim) = claims.get_opt(name).await?.filter(is_to_be_served) else { return Ok(()) };
         if claim.spec.volume_name.is_empty() { self.provision(&claim).await } else { self.grow(&claim).await }
     }
 
     /// Makes the disk of a claim whose pod has a node.
     async fn provision(&self, claim: &PersistentVolumeClaim) -> Result<(), BoxError> {
         let meta = &claim.metadata;
-        if !meta.annotations.contains_key(CHOSEN) || meta.deletion_timestamp.is_some() {
-            return Ok(());
-        }
         let name = format!("pvc-{}", meta.uid);
         if self.admin.all::<PersistentVolume>().get_opt(&name).await?.is_some() {
             return Ok(());
         }
         self.disks.provision(&name, &asked(claim)).await?;
         let volume: Value = json!({"metadata": {"name": name, "annotations": {"pv.kubernetes.io/provisioned-by": DRIVER}},
-            "spec": {"capacity": {"storage": asked(claim)}, "accessModes": ["ReadWriteOnce"],
+            "spec": {"capacity": {"storage": asked(claim).to_string()}, "accessModes": ["ReadWriteOnce"],
                 "storageClassName": claim.spec.storage_class_name, "persistentVolumeReclaimPolicy": "Delete",
                 "csi": {"driver": DRIVER, "volumeHandle": name},
                 "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": meta.namespace,
                     "name": meta.name, "uid": meta.uid}}});
         let volume = from_value::<PersistentVolume>(&volume).expect("a volume");
-        settled(self.admin.all::<PersistentVolume>().create(&volume).await)
+        // The disk is there: whatever becomes of the claim, somebody has to know of it.
+        while let Err(error) = settled(self.admin.all::<PersistentVolume>().create(&volume).await) {
+            tracing::info!(%error, "A volume could not be created");
+            tokio::time::sleep(PERIOD).await;
+        }
+        Ok(())
     }
 
+    /// Grows the disk of a claim. The rest is for the node on which a pod uses it.
     async fn grow(&self, claim: &PersistentVolumeClaim) -> Result<(), BoxError> {
-        let has = claim.status.capacity.get("storage").map(ToString::to_string);
-        if has.is_none_or(|has| has == asked(claim)) || claim.metadata.deletion_timestamp.is_some() {
-            return Ok(());
-        }
-        self.disks.resize(&claim.spec.volume_name, &asked(claim)).await?;
-        let size = json!({"capacity": {"storage": asked(claim)}});
-        let volumes = self.admin.all::<PersistentVolume>();
-        settled(volumes.patch(&claim.spec.volume_name, &Patch::Merge(json!({"spec": size}))).await)?;
+        let (volume, size) = (&claim.spec.volume_name, asked(claim));
+        self.disks.resize(volume, &size).await?;
+        let storage = json!({"storage": size.to_string()});
+        let grown = Patch::Merge(json!({"spec": {"capacity": storage}}));
+        settled(self.admin.all::<PersistentVolume>().patch(volume, &grown).await)?;
+        let condition = json!({"type": condition::FILE_SYSTEM_RESIZE_PENDING, "status": "True"});
+        let status = json!({"allocatedResources": storage, "conditions": [condition],
+            "allocatedResourceStatuses": {"storage": claim_resource_status::NODE_RESIZE_PENDING}});
         let claims = self.admin.namespaced::<PersistentVolumeClaim>(NAMESPACE);
-        settled(claims.patch_status(&claim.metadata.name, &Patch::Merge(json!({"status": size}))).await)
+        let version = &claim.metadata.resource_version;
+        let pending = Patch::Merge(json!({"metadata": {"resourceVersion": version}, "status": status}));
+        settled(claims.patch_status(&claim.metadata.name, &pending).await)
     }
 
     async fn attach(&self, name: &str) -> Result<(), BoxError> {
         let attachments = self.admin.all::<VolumeAttachment>();
-        let Some(attachment) = attachments.get_opt(name).await? else { return Ok(()) };
+        let Some(attachment) = attachments.get_opt(name).await?.filter(is_to_be_followed) else { return Ok(()) };
         let (meta, node) = (&attachment.metadata, &attachment.spec.node_name);
         let handle = attachment.spec.source.persistent_volume_name.clone().unwrap_or_default();
         let is_ours = meta.finalizers.iter().any(|own| own == FINALIZER);
         if meta.deletion_timestamp.is_some() {
-            if !is_ours {
-                return Ok(());
-            }
             self.disks.detach(&handle, node).await?;
             let mut next = attachment.clone();
             next.metadata.finalizers.retain(|own| own != FINALIZER);
@@ -167,11 +197,8 @@ impl Driver {
             next.metadata.finalizers.push(FINALIZER.to_owned());
             return settled(attachments.update(&next).await);
         }
-        if !attachment.status.attached {
-            self.disks.attach(&handle, node).await?;
-            let patch = Patch::Merge(json!({"status": {"attached": true}}));
-            settled(attachments.patch_status(&meta.name, &patch).await)?;
-        }
-        Ok(())
+        self.disks.attach(&handle, node).await?;
+        let patch = Patch::Merge(json!({"status": {"attached": true}}));
+        settled(attachments.patch_status(&meta.name, &patch).await)
     }
 }

@@ -1,11 +1,14 @@
 //! A volume from its making to its end, with everybody in turn crashing in each step: nothing is lost, attached or formatted
 //! twice, or left behind. The matrix has a story for each victim, each moment of a step, and steps that end while the victim is
-//! away or only after; the victim crashes in every step of it. One more is of a node that is lost with the volume, and back.
+//! away or only after; the victim crashes in every step of it. Some more are of two crashes in each step, the second while the
+//! first is recovered from; of a volume that grows while nobody uses it; and of a node that is lost with the volume, and back.
 
 mod crashes;
-mod disks;
-mod driver;
+pub(crate) mod disks;
+pub(crate) mod driver;
+mod growth;
 mod lost_node;
+mod on_nodes;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +19,13 @@ use api_types::core_v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use api_types::storage_v1::{StorageClass, VolumeAttachment};
 use base::TaskGroup;
 use client::{ClientError, Patch};
-use serde_json::json;
+use serde_json::{Value, json};
 use testing::{Cluster, NodeDriver};
 use tokio::time::Instant;
 
 use crate::observer::Observer;
 use crate::simulate;
-use crate::workloads::{NAMESPACE, change, create, delete, is_ready, template};
+use crate::workloads::{NAMESPACE, create, delete, is_ready, template};
 use crashes::Crash;
 use disks::{Disks, Step};
 use driver::DRIVER;
@@ -37,6 +40,22 @@ const LIMIT: Duration = Duration::from_secs(420);
 const UNTIL_HEARD: Duration = Duration::from_secs(90);
 /// Often enough to see each moment of a step.
 const LOOK: Duration = Duration::from_millis(200);
+
+/// A class whose volumes are made once it is known where they are needed, and can grow.
+pub(crate) fn class() -> Value {
+    json!({"metadata": {"name": "disks"}, "provisioner": DRIVER, "allowVolumeExpansion": true,
+        "volumeBindingMode": "WaitForFirstConsumer", "reclaimPolicy": "Delete"})
+}
+
+/// A StatefulSet whose pods have a volume each.
+pub(crate) fn set(name: &str, replicas: u8, cpu: &str) -> Value {
+    let mut template = template(name, "Always", "main:1", cpu);
+    template["spec"]["containers"][0]["volumeMounts"] = json!([{"name": "data", "mountPath": "/data"}]);
+    let claim = json!({"metadata": {"name": "data"}, "spec": {"storageClassName": "disks",
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
+    json!({"metadata": {"name": name}, "spec": {"replicas": replicas, "serviceName": name,
+        "selector": {"matchLabels": {"app": name}}, "template": template, "volumeClaimTemplates": [claim]}})
+}
 
 struct Story {
     cluster: Cluster,
@@ -112,28 +131,8 @@ impl Story {
     }
 
     async fn declare(&self) {
-        let class = json!({"metadata": {"name": "disks"}, "provisioner": DRIVER, "allowVolumeExpansion": true,
-            "volumeBindingMode": "WaitForFirstConsumer", "reclaimPolicy": "Delete"});
-        create::<StorageClass>(self.cluster.admin(), "", &class).await;
-        let mut template = template(NAME, "Always", "main:1", "1");
-        template["spec"]["containers"][0]["volumeMounts"] = json!([{"name": "data", "mountPath": "/data"}]);
-        let claim = json!({"metadata": {"name": "data"}, "spec": {"storageClassName": "disks",
-            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
-        let set = json!({"metadata": {"name": NAME}, "spec": {"replicas": 1, "serviceName": NAME,
-            "selector": {"matchLabels": {"app": NAME}}, "template": template, "volumeClaimTemplates": [claim]}});
-        create::<StatefulSet>(self.cluster.admin(), NAMESPACE, &set).await;
-    }
-
-    async fn grow(&mut self, crash: Option<Crash>) {
-        let larger = json!({"spec": {"resources": {"requests": {"storage": "2Gi"}}}});
-        change::<PersistentVolumeClaim>(self.cluster.admin(), NAMESPACE, CLAIM, larger).await;
-        self.strike_in(Step::Resize, crash).await;
-        let has = |claim: &PersistentVolumeClaim| claim.status.capacity.get("storage").map(ToString::to_string);
-        self.until("the volume has grown", |seen, disks| {
-            let claimed = seen.claims.first().and_then(has);
-            claimed.as_deref() == Some("2Gi") && disks.all().values().all(|disk| disk.size == "2Gi")
-        })
-        .await;
+        create::<StorageClass>(self.cluster.admin(), "", &class()).await;
+        create::<StatefulSet>(self.cluster.admin(), NAMESPACE, &set(NAME, 1, "1")).await;
     }
 
     /// The pod goes elsewhere, and the disk with it.
@@ -210,11 +209,7 @@ impl Story {
     }
 
     fn write(&self) {
-        for container in self.cluster.containers() {
-            for volume in &container.volumes {
-                self.disks.write(&volume.handle, &container.node, &container.uid);
-            }
-        }
+        self.disks.write_all(&self.cluster.containers());
     }
 }
 

@@ -13,6 +13,7 @@ mod owners;
 mod quota;
 mod services;
 mod stateful_set;
+mod stores;
 mod web;
 
 use api_machinery::meta::{DeleteOptions, ListOptions};
@@ -23,6 +24,9 @@ use async_trait::async_trait;
 use base::Rng;
 use client::{Client, ClientError, Patch};
 use serde_json::json;
+use testing::Cluster;
+
+use crate::observer::Observer;
 
 pub(crate) use elastic::{ELASTIC, FEWEST, LARGEST};
 pub(crate) use jobs::COUNTED;
@@ -35,6 +39,9 @@ pub(crate) const NAMESPACE: &str = "default";
 /// Something that is declared in a story.
 #[async_trait]
 pub(crate) trait Workload: Send {
+    /// Takes what it needs of the cluster beside the API, and has more kinds observed.
+    fn begin(&mut self, _cluster: &Cluster, _observer: &mut Observer) {}
+
     /// Declares it.
     async fn declare(&mut self, admin: &Client);
 
@@ -49,6 +56,11 @@ pub(crate) trait Workload: Send {
 
     /// What must hold in a cluster that has converged and has no faults, and does not.
     async fn try_out(&mut self, _admin: &Client) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What it has seen on the way that must not be.
+    fn violations(&self) -> Vec<String> {
         Vec::new()
     }
 }
@@ -73,13 +85,23 @@ const ALL: [fn() -> Box<dyn Workload>; 14] = [
 /// How many of them a story has beside the services, which are small: as many as the nodes have room for, whichever.
 const AT_ONCE: usize = 4;
 
-/// The workloads of a story.
-pub(crate) fn draw(rng: &Rng) -> Vec<Box<dyn Workload>> {
+/// Whether a seed's story has volumes, instead of the last one drawn: two in seven do, so that it goes with all of what
+/// else follows from the seed.
+fn has_volumes(seed: u64) -> bool {
+    matches!(seed % 7, 3 | 6)
+}
+
+/// The workloads of a seed's story.
+pub(crate) fn draw(seed: u64, rng: &Rng) -> Vec<Box<dyn Workload>> {
     let mut left = ALL.to_vec();
     let mut drawn: Vec<Box<dyn Workload>> = vec![Box::new(services::Services::default())];
     while drawn.len() <= AT_ONCE {
         let at = usize::try_from(rng.below(u64::try_from(left.len()).unwrap_or(1))).unwrap_or(0);
         drawn.push(left.swap_remove(at)());
+    }
+    if has_volumes(seed) {
+        drawn.pop();
+        drawn.push(Box::new(stores::Stores::default()));
     }
     drawn
 }
