@@ -18,7 +18,7 @@ use sys::proc::Proc;
 
 use super::route::json_answer;
 use super::{Api, network};
-use crate::eviction::{Gauge, PodUse, Room, Snapshot};
+use crate::eviction::{Gauge, Parts, PodUse, PodUses, Room};
 use crate::node::{FileSystem, filesystem};
 use crate::resources::{PodGroups, node_usage};
 use crate::volumes::ClaimRoom;
@@ -103,9 +103,10 @@ pub(super) async fn summary(api: &Api, extent: Extent) -> Response {
         Ok(stats) => stats,
         Err(error) => return text(StatusCode::INTERNAL_SERVER_ERROR, format!("Internal Error: {error}")),
     };
+    let active = api.engine.active_pods();
     let disks = match extent {
-        Extent::All => api.stats.gauge.read().await.unwrap_or_default(),
-        Extent::CpuAndMemory => Snapshot::default(),
+        Extent::All => api.stats.gauge.pods(&active, Parts::All).await.unwrap_or_default(),
+        Extent::CpuAndMemory => PodUses::new(),
     };
     let shared = match extent {
         Extent::All => Shared::look(api).await,
@@ -113,13 +114,12 @@ pub(super) async fn summary(api: &Api, extent: Extent) -> Response {
     };
     let by_pod = by_pod(&stats);
     let mut pods = Vec::new();
-    let active = api.engine.active_pods();
     let claims = if extent == Extent::All { (api.claims)(active.clone()).await } else { Vec::new() };
     for pod in active {
         let containers = by_pod.get(pod.metadata.uid.as_str()).map(Vec::as_slice).unwrap_or_default();
         if !containers.is_empty() {
             let mut shown = pod_stats(api, &pod, containers, now, &time, extent);
-            if let Some(used) = disks.pods.get(&pod.metadata.uid) {
+            if let Some(used) = disks.get(&pod.metadata.uid) {
                 put_disk(&mut shown, used, &shared, &time);
             }
             put_claims(&mut shown, claims.iter().filter(|claim| claim.uid == pod.metadata.uid), &time);
