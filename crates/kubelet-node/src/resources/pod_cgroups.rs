@@ -66,7 +66,7 @@ const SWEEP_PERIOD: Duration = Duration::from_secs(60);
 impl PodGroups {
     /// Groups that this process makes by the kernel's files.
     pub fn new(cgroups: Arc<dyn Cgroups>, settings: CgroupSettings) -> Arc<Self> {
-        let keeper = Box::new(Files(cgroups.clone()));
+        let keeper = Box::new(Files::new(cgroups.clone()));
         Self::kept_by(keeper, cgroups, settings)
     }
 
