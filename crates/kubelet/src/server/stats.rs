@@ -371,7 +371,7 @@ pub(super) async fn resource_metrics(api: &Api) -> Response {
     let swaps = api.stats.proc.memory().is_ok_and(|memory| memory.swap_total_bytes > 0);
     let mut swap = Swap { swaps, ..Swap::default() };
     if let Some(usage) = node_usage(groups, &api.stats.proc) {
-        swap.take(Swap::NODE, String::new(), Some(usage));
+        swap.take(Swap::NODE, "", || Some(usage));
         out.family("node_cpu_usage_seconds_total", "counter", &[(String::new(), seconds(usage.cpu_ns))]);
         out.family("node_memory_working_set_bytes", "gauge", &[(String::new(), usage.working_set_bytes.to_string())]);
     }
@@ -385,7 +385,7 @@ pub(super) async fn resource_metrics(api: &Api) -> Response {
         for one in by_pod.get(pod.metadata.uid.as_str()).into_iter().flatten() {
             let labels = format!("{{container={:?},namespace={namespace:?},pod={name:?}}}", name_of(one));
             let id = one.attributes.as_ref().map(|attributes| attributes.id.as_str()).unwrap_or_default();
-            swap.take(Swap::CONTAINER, labels.clone(), super::cadvisor::usage_of(api, &pod, id));
+            swap.take(Swap::CONTAINER, &labels, || super::cadvisor::usage_of(api, &pod, id));
             let used = one.cpu.as_ref().and_then(|cpu| cpu.usage_core_nano_seconds.as_ref());
             cpu.extend(used.map(|used| (labels.clone(), seconds(used.value))));
             let set = one.memory.as_ref().and_then(|memory| memory.working_set_bytes.as_ref());
@@ -397,10 +397,11 @@ pub(super) async fn resource_metrics(api: &Api) -> Response {
                     writeln!(start, "container_start_time_seconds{labels} {}", at.unix_seconds().unwrap_or_default());
             }
         }
-        if let Ok(usage) = groups.usage(&api.stats.groups.group(&pod)) {
+        let group = api.stats.groups.group(&pod);
+        if let Ok(usage) = groups.cpu_and_memory(&group) {
             let labels = format!("{{namespace={namespace:?},pod={name:?}}}");
             pod_cpu.push((labels.clone(), seconds(usage.cpu_ns)));
-            swap.take(Swap::POD, labels.clone(), Some(usage));
+            swap.take(Swap::POD, &labels, || groups.usage(&group).ok());
             pod_memory.push((labels, usage.working_set_bytes.to_string()));
         }
     }
@@ -433,9 +434,12 @@ impl Swap {
     const POD: &'static str = "pod_swap_usage_bytes";
     const CONTAINER: &'static str = "container_swap_usage_bytes";
 
-    fn take(&mut self, family: &'static str, labels: String, usage: Option<Usage>) {
-        if let Some(usage) = usage.filter(|_| self.swaps) {
-            self.families.entry(family).or_default().push((labels, usage.swap_bytes.to_string()));
+    /// Where nothing is moved, nothing is read.
+    fn take(&mut self, family: &'static str, labels: &str, usage: impl FnOnce() -> Option<Usage>) {
+        if self.swaps
+            && let Some(usage) = usage()
+        {
+            self.families.entry(family).or_default().push((labels.to_owned(), usage.swap_bytes.to_string()));
         }
     }
 }
