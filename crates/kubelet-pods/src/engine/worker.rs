@@ -357,12 +357,13 @@ impl Inner {
         let uid = &pod.metadata.uid;
         let in_api = self.store.in_api(pod);
         let of_api = in_api.as_ref().map_or(&pod.status, |pod| &pod.status);
-        let old = self.board.get(uid).unwrap_or_else(|| of_api.clone());
-        let deadline = self.deadline(pod, &old);
+        let on_board = self.board.get(uid);
+        let old = on_board.as_deref().unwrap_or(of_api);
+        let deadline = self.deadline(pod, old);
         let host_ips: Vec<IpAddr> = self.side.node.host_ips();
         let inputs = Inputs {
             pod,
-            old: &old,
+            old,
             seen,
             probes: &OfPod { probes: &self.probes, uid },
             failure: &|container| self.runtime.failures.get(uid, container),

@@ -35,7 +35,7 @@ pub(crate) struct StatusBoard {
 
 struct Entry {
     pod: Arc<Pod>,
-    status: PodStatus,
+    status: Arc<PodStatus>,
     version: u64,
     /// The version that the API server has, 0 for none.
     sent: u64,
@@ -67,8 +67,8 @@ impl StatusBoard {
         Self { entries: Mutex::default(), changed: Notify::new(), clock, metrics }
     }
 
-    pub(crate) fn get(&self, uid: &str) -> Option<PodStatus> {
-        self.entries.lock().get(uid).map(|entry| entry.status.clone())
+    pub(crate) fn get(&self, uid: &str) -> Option<Arc<PodStatus>> {
+        self.entries.lock().get(uid).map(|entry| Arc::clone(&entry.status))
     }
 
     /// Takes a status; sent if it differs from the last.
@@ -80,13 +80,13 @@ impl StatusBoard {
                 if same(&entry.status, &status) {
                     return;
                 }
-                entry.status = status;
+                entry.status = Arc::new(status);
                 entry.version += 1;
                 entry.changed = Instant::now();
             }
             None => {
                 let changed = Instant::now();
-                let pod = Arc::clone(pod);
+                let (pod, status) = (Arc::clone(pod), Arc::new(status));
                 let entry = Entry { pod, status, version: 1, sent: 0, finished: false, changed, failed: None };
                 entries.insert(entry.pod.metadata.uid.clone(), entry);
             }
@@ -153,7 +153,7 @@ impl StatusBoard {
             .entries
             .lock()
             .get(uid)
-            .map(|entry| (Arc::clone(&entry.pod), entry.status.clone(), entry.version, entry.finished))
+            .map(|entry| (Arc::clone(&entry.pod), Arc::clone(&entry.status), entry.version, entry.finished))
         else {
             return;
         };

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use api_machinery::time::Time;
-use api_types::core_v1::Pod;
+use api_types::core_v1::{Pod, PodStatus};
 use component_base::serving::{Response, text};
 use http::StatusCode;
 use node_api::cri::Images;
@@ -261,9 +261,9 @@ pub(super) fn name_of(stats: &ContainerStats) -> &str {
 }
 
 /// When a container that runs was started.
-pub(super) fn started_at(pod: &Pod, name: &str) -> Option<Time> {
-    let status = pod.status.container_statuses.iter().chain(&pod.status.init_container_statuses);
-    let mut running = status.filter(|status| status.name == name).filter_map(|status| status.state.running.as_ref());
+pub(super) fn started_at(status: &PodStatus, name: &str) -> Option<Time> {
+    let all = status.container_statuses.iter().chain(&status.init_container_statuses);
+    let mut running = all.filter(|status| status.name == name).filter_map(|status| status.state.running.as_ref());
     running.next().map(|running| running.started_at)
 }
 
@@ -300,7 +300,7 @@ fn container_stats(api: &Api, pod: &Pod, stats: &ContainerStats, time: &str, ext
     let mut shown = Map::new();
     let name = name_of(stats);
     shown.insert("name".into(), json!(name));
-    shown.insert("startTime".into(), json!(started_at(pod, name).unwrap_or_default().to_string()));
+    shown.insert("startTime".into(), json!(started_at(&pod.status, name).unwrap_or_default().to_string()));
     if let Some(cpu) = &stats.cpu {
         shown.insert(
             "cpu".into(),
@@ -382,6 +382,7 @@ pub(super) async fn resource_metrics(api: &Api) -> Response {
     let by_pod = by_pod(&stats);
     for pod in api.engine.active_pods() {
         let (name, namespace) = (&pod.metadata.name, &pod.metadata.namespace);
+        let status = api.engine.status(&pod.metadata.uid);
         for one in by_pod.get(pod.metadata.uid.as_str()).into_iter().flatten() {
             let labels = format!("{{container={:?},namespace={namespace:?},pod={name:?}}}", name_of(one));
             let id = one.attributes.as_ref().map(|attributes| attributes.id.as_str()).unwrap_or_default();
@@ -390,8 +391,7 @@ pub(super) async fn resource_metrics(api: &Api) -> Response {
             cpu.extend(used.map(|used| (labels.clone(), seconds(used.value))));
             let set = one.memory.as_ref().and_then(|memory| memory.working_set_bytes.as_ref());
             memory.extend(set.map(|set| (labels.clone(), set.value.to_string())));
-            let known = api.engine.pod_by_uid(&pod.metadata.uid);
-            if let Some(at) = known.and_then(|pod| started_at(&pod, name_of(one))) {
+            if let Some(at) = started_at(status.as_deref().unwrap_or(&pod.status), name_of(one)) {
                 // This one is a time itself and carries none.
                 let _ =
                     writeln!(start, "container_start_time_seconds{labels} {}", at.unix_seconds().unwrap_or_default());
