@@ -58,7 +58,7 @@ impl Inner {
         self.tasks.spawn_cancellable("pod-worker", async move { me.work(&uid, &wake).await });
     }
 
-    async fn work(self: &Arc<Self>, uid: &str, wake: &Notify) {
+    pub(super) async fn work(self: &Arc<Self>, uid: &str, wake: &Notify) {
         let mut last_end = None;
         let mut due = Instant::now();
         loop {
@@ -75,7 +75,9 @@ impl Inner {
                 continue;
             }
             let began = Instant::now();
-            let ran = self.run_once(uid, &job, last_end).await;
+            // On the heap while it lasts: what a run needs at most, some 30 KiB, would be every worker's for all its life,
+            // and several times over, as the layers around a task move it about.
+            let ran = Box::pin(self.run_once(uid, &job, last_end)).await;
             self.measure_run(uid, &job, began, last_end.is_none());
             last_end = Some(Instant::now());
             match ran {

@@ -193,7 +193,8 @@ impl Shared {
                 _ = ticks.tick() => {}
                 () = poke.notified() => ticks.reset(),
             }
-            if self.tick(key, probe, state).await == Next::End {
+            // On the heap while it lasts, so that a worker that waits is small.
+            if Box::pin(self.tick(key, probe, state)).await == Next::End {
                 return;
             }
         }
