@@ -246,7 +246,7 @@ impl Dependencies {
         });
         let (told, csi) = (volumes.clone(), extensions.clone());
         state.set_health(Arc::new(EngineHealth { engine: engine.clone(), volumes: told, csi }));
-        let gauge = gauge(plan, lifecycle, &facts, &runtime, &groups, &engine);
+        let gauge = gauge(plan, lifecycle, &facts, &runtime, &groups);
         Ok(Self {
             metrics,
             clients,
@@ -391,9 +391,7 @@ fn gauge(
     facts: &Facts,
     runtime: &Arc<CriClient>,
     groups: &Arc<PodGroups>,
-    engine: &PodEngine,
 ) -> Arc<dyn Gauge> {
-    let pods = engine.clone();
     Arc::new(Measure {
         runtime: runtime.clone(),
         images: runtime.clone(),
@@ -407,7 +405,6 @@ fn gauge(
         }),
         walk_period: plan.config.volume_stats_agg_period.to_std(),
         clock: lifecycle.clock().clone(),
-        pods: Box::new(move || pods.active_pods()),
         walked: Default::default(),
     })
 }

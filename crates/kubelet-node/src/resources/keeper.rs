@@ -33,21 +33,57 @@ pub(super) trait Keeper: Send + Sync + 'static {
     async fn remove(&self, group: &CgroupPath) -> Result<(), KeepError>;
 }
 
+/// What was asked for last of each group, so that only changes are: a pod's group is asked for at every look at the pod.
+#[derive(Default)]
+struct Asked(Mutex<HashMap<CgroupPath, Limits>>);
+
+impl Asked {
+    /// What was asked for last of a group that is still there.
+    fn last(&self, cgroups: &dyn Cgroups, group: &CgroupPath) -> Option<Limits> {
+        self.0.lock().get(group).cloned().filter(|_| cgroups.exists(group))
+    }
+
+    fn note(&self, group: &CgroupPath, limits: &Limits) {
+        self.0.lock().insert(group.clone(), limits.clone());
+    }
+
+    fn forget(&self, group: &CgroupPath) {
+        self.0.lock().remove(group);
+    }
+}
+
 /// By the kernel's files.
-pub(super) struct Files(pub Arc<dyn Cgroups>);
+pub(super) struct Files {
+    cgroups: Arc<dyn Cgroups>,
+    asked: Asked,
+}
+
+impl Files {
+    pub(super) fn new(cgroups: Arc<dyn Cgroups>) -> Self {
+        Self { cgroups, asked: Asked::default() }
+    }
+}
 
 #[async_trait]
 impl Keeper for Files {
     async fn put(&self, group: &CgroupPath, limits: &Limits) -> Result<(), KeepError> {
-        self.0.create(group)?;
-        Ok(self.0.apply(group, limits)?)
+        if self.asked.last(self.cgroups.as_ref(), group).as_ref() == Some(limits) {
+            return Ok(());
+        }
+        // What a failure leaves half done is not what was asked for before either.
+        self.asked.forget(group);
+        self.cgroups.create(group)?;
+        self.cgroups.apply(group, limits)?;
+        self.asked.note(group, limits);
+        Ok(())
     }
 
     async fn remove(&self, group: &CgroupPath) -> Result<(), KeepError> {
-        if !self.0.exists(group) {
+        self.asked.forget(group);
+        if !self.cgroups.exists(group) {
             return Ok(());
         }
-        Ok(destroy(self.0.as_ref(), group, LEAVE).await?)
+        Ok(destroy(self.cgroups.as_ref(), group, LEAVE).await?)
     }
 }
 
@@ -55,13 +91,12 @@ impl Keeper for Files {
 pub(super) struct Slices {
     cgroups: Arc<dyn Cgroups>,
     units: Arc<dyn Units>,
-    /// What was asked for last, so that systemd is asked for changes only.
-    asked: Mutex<HashMap<CgroupPath, Limits>>,
+    asked: Asked,
 }
 
 impl Slices {
     pub(super) fn new(cgroups: Arc<dyn Cgroups>, units: Arc<dyn Units>) -> Self {
-        Self { cgroups, units, asked: Mutex::default() }
+        Self { cgroups, units, asked: Asked::default() }
     }
 }
 
@@ -69,7 +104,7 @@ impl Slices {
 impl Keeper for Slices {
     async fn put(&self, group: &CgroupPath, limits: &Limits) -> Result<(), KeepError> {
         let Some(unit) = units::unit_of(group) else { return Ok(()) };
-        let before = self.asked.lock().get(group).cloned().filter(|_| self.cgroups.exists(group));
+        let before = self.asked.last(self.cgroups.as_ref(), group);
         if before.as_ref() == Some(limits) {
             return Ok(());
         }
@@ -84,13 +119,13 @@ impl Keeper for Slices {
         // systemd makes a group only in the hierarchies that it needs, and passes on no controller that it does not set.
         self.cgroups.create(group)?;
         self.cgroups.apply(group, &units::beside(limits))?;
-        self.asked.lock().insert(group.clone(), limits.clone());
+        self.asked.note(group, limits);
         Ok(())
     }
 
     async fn remove(&self, group: &CgroupPath) -> Result<(), KeepError> {
         let Some(unit) = units::unit_of(group) else { return Ok(()) };
-        self.asked.lock().remove(group);
+        self.asked.forget(group);
         if !self.cgroups.exists(group) {
             return Ok(());
         }
@@ -110,6 +145,27 @@ mod tests {
 
     use super::*;
     use crate::resources::fake_units::FakeUnits;
+
+    #[tokio::test(start_paused = true)]
+    async fn files_are_written_for_changes_and_where_a_group_is_gone() {
+        let cgroups = Arc::new(FakeCgroups::new());
+        let files = Files::new(cgroups.clone());
+        let group = CgroupPath::new("/kubepods/poda").unwrap();
+        let (few, many) = [2, 9].map(|shares| Limits { cpu_shares: Some(shares), ..Limits::default() }).into();
+        let foreign = Limits { cpu_shares: Some(5), ..Limits::default() };
+        // (what is asked for, whether somebody took the group away, shares then)
+        for (limits, is_gone, shares) in [(&few, false, 2), (&few, false, 5), (&many, false, 9), (&many, true, 9)] {
+            if is_gone {
+                cgroups.remove(&group).unwrap();
+            }
+            files.put(&group, limits).await.unwrap();
+            assert_eq!(cgroups.limits(&group).unwrap().cpu_shares, Some(shares));
+            cgroups.apply(&group, &foreign).unwrap();
+        }
+        files.remove(&group).await.unwrap();
+        files.put(&group, &many).await.unwrap();
+        assert_eq!(cgroups.limits(&group).unwrap().cpu_shares, Some(9));
+    }
 
     #[tokio::test(start_paused = true)]
     async fn systemd_is_asked_once_and_then_for_changes() {

@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use component_helpers::{pod_requests, qos};
 use parking_lot::Mutex;
 use sys::cgroups::{CgroupPath, Cgroups, Limit, Limits};
+use tokio::time::Instant;
 
 use super::keeper::{Files, Keeper, Slices};
 use super::pod::PodLimits;
@@ -54,12 +55,18 @@ pub struct PodGroups {
     unlimited: OnceLock<ByUid>,
     /// What was set last on the group of burstable pods, to write only changes.
     burstable_shares: tokio::sync::Mutex<Option<u64>>,
+    /// The pods that were to keep their groups when no other group was left, and when that was.
+    swept: Mutex<Option<(BTreeSet<String>, Instant)>>,
 }
+
+/// How long groups are believed to be as they were left while no pod comes or goes. They are looked through far more often
+/// than that, and every one of them costs a call to the kernel for each hierarchy.
+const SWEEP_PERIOD: Duration = Duration::from_secs(60);
 
 impl PodGroups {
     /// Groups that this process makes by the kernel's files.
     pub fn new(cgroups: Arc<dyn Cgroups>, settings: CgroupSettings) -> Arc<Self> {
-        let keeper = Box::new(Files(cgroups.clone()));
+        let keeper = Box::new(Files::new(cgroups.clone()));
         Self::kept_by(keeper, cgroups, settings)
     }
 
@@ -71,7 +78,8 @@ impl PodGroups {
 
     fn kept_by(keeper: Box<dyn Keeper>, cgroups: Arc<dyn Cgroups>, settings: CgroupSettings) -> Arc<Self> {
         let (known, burstable_shares) = (Mutex::default(), tokio::sync::Mutex::default());
-        Arc::new(Self { cgroups, keeper, settings, known, unlimited: OnceLock::new(), burstable_shares })
+        let (unlimited, swept) = (OnceLock::new(), Mutex::default());
+        Arc::new(Self { cgroups, keeper, settings, known, unlimited, burstable_shares, swept })
     }
 
     /// Makes the groups above those of pods and limits all pods together.
@@ -199,10 +207,12 @@ impl PodCgroups for PodGroups {
     }
 
     async fn clean_orphans(&self, keep: &BTreeSet<String>) {
-        if !self.settings.per_class {
+        let at = Instant::now();
+        let is_swept = |(pods, since): &(BTreeSet<String>, Instant)| pods == keep && at - *since < SWEEP_PERIOD;
+        if !self.settings.per_class || self.swept.lock().as_ref().is_some_and(is_swept) {
             return;
         }
-        let names = &self.settings.names;
+        let (names, mut all_gone) = (&self.settings.names, true);
         for parent in names.classes() {
             let children = self.cgroups.children(&parent).unwrap_or_default();
             for child in children {
@@ -211,14 +221,17 @@ impl PodCgroups for PodGroups {
                 match self.destroy(&group).await {
                     Ok(()) => drop(self.known.lock().remove(&uid)),
                     Err(error) => {
-                        tracing::warn!(uid, %error, "The control group of an orphaned pod could not be removed")
+                        all_gone = false;
+                        tracing::warn!(uid, %error, "The control group of an orphaned pod could not be removed");
                     }
                 }
             }
         }
         if let Err(error) = self.share_burstable().await {
+            all_gone = false;
             tracing::warn!(%error, "Setting the shares of burstable pods failed");
         }
+        *self.swept.lock() = all_gone.then(|| (keep.clone(), at));
     }
 }
 
@@ -287,6 +300,28 @@ mod tests {
         groups.clean_orphans(&["idle".to_owned()].into()).await;
         assert!(!groups.exists(&one) && groups.exists(&idle));
         groups.remove("two").await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn orphans_are_looked_for_when_pods_come_or_go_and_once_in_a_while() {
+        let (cgroups, groups) = groups();
+        groups.start(&all_pods_limits(2000, 1 << 30, None)).await.unwrap();
+        let stray = CgroupPath::new("/kubepods/besteffort/podstray").unwrap();
+        let uids = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<BTreeSet<_>>();
+        // (pods to keep, seconds since the last time, whether a group that has appeared is looked for)
+        for (keep, seconds, found) in [
+            (&["a"][..], 0, true),
+            (&["a"], 2, false),
+            (&["a", "b"], 2, true),
+            (&["a"], 2, true),
+            (&["a"], 2, false),
+            (&["a"], 58, true),
+        ] {
+            tokio::time::advance(Duration::from_secs(seconds)).await;
+            cgroups.create(&stray).unwrap();
+            groups.clean_orphans(&uids(keep)).await;
+            assert_eq!(!cgroups.exists(&stray), found, "{keep:?} after {seconds} s");
+        }
     }
 
     #[tokio::test(start_paused = true)]

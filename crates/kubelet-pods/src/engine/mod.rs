@@ -164,7 +164,7 @@ impl Statuses for StatusView {
         self.store.get(uid)
     }
 
-    fn status(&self, uid: &str) -> Option<PodStatus> {
+    fn status(&self, uid: &str) -> Option<Arc<PodStatus>> {
         self.board.get(uid)
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_types::core_v1::{Container, ContainerStatus, Pod};
+use api_types::core_v1::{Container, ContainerStatus, Pod, PodStatus};
 use node_api::cri::v1::{ContainerFilter, ContainerState, ContainerStateValue, StatusResponse};
 
 use super::state::Input;
@@ -77,9 +77,18 @@ impl PodEngine {
         self.inner.store.translated(uid).map(|pod| self.with_status(pod))
     }
 
+    /// The kubelet's own status of a pod, by its uid.
+    #[must_use]
+    pub fn status(&self, uid: &str) -> Option<Arc<PodStatus>> {
+        self.inner.board.get(uid)
+    }
+
     fn with_status(&self, pod: Arc<Pod>) -> Arc<Pod> {
         match self.inner.board.get(&pod.metadata.uid) {
-            Some(status) => Arc::new(Pod { status, ..Pod::clone(&pod) }),
+            Some(status) => {
+                let Pod { metadata, spec, .. } = &*pod;
+                Arc::new(Pod { metadata: metadata.clone(), spec: spec.clone(), status: PodStatus::clone(&status) })
+            }
             None => pod,
         }
     }
@@ -138,7 +147,7 @@ impl PodEngine {
             return Err(LookupError::NotFound(text));
         }
         let status = self.inner.board.get(&pod.metadata.uid);
-        let status = status.as_ref().unwrap_or(&pod.status);
+        let status = status.as_deref().unwrap_or(&pod.status);
         let lists = [&status.container_statuses, &status.init_container_statuses, &status.ephemeral_container_statuses];
         let own = lists.into_iter().flatten().find(|own| own.name == container);
         let seen = self.inner.runtime.cache.get(&pod.metadata.uid).unwrap_or_default();

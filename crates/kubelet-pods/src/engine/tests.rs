@@ -72,6 +72,15 @@ fn waiting(pod: &Pod) -> String {
     first(pod).state.waiting.map(|waiting| waiting.reason).unwrap_or_default()
 }
 
+/// There is one for each pod of the node, and nearly all of them wait nearly all the time.
+#[tokio::test(start_paused = true)]
+async fn workers_that_wait_are_small() {
+    let machine = Machine::start().await;
+    let wake = tokio::sync::Notify::new();
+    let bytes = size_of_val(&machine.engine.inner.work("u", &wake));
+    assert!(bytes <= 1024, "{bytes} bytes");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_static_pod_lives_and_goes() {
     let machine = Machine::start().await;

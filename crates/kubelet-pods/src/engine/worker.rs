@@ -58,7 +58,7 @@ impl Inner {
         self.tasks.spawn_cancellable("pod-worker", async move { me.work(&uid, &wake).await });
     }
 
-    async fn work(self: &Arc<Self>, uid: &str, wake: &Notify) {
+    pub(super) async fn work(self: &Arc<Self>, uid: &str, wake: &Notify) {
         let mut last_end = None;
         let mut due = Instant::now();
         loop {
@@ -75,7 +75,9 @@ impl Inner {
                 continue;
             }
             let began = Instant::now();
-            let ran = self.run_once(uid, &job, last_end).await;
+            // On the heap while it lasts: what a run needs at most, some 30 KiB, would be every worker's for all its life,
+            // and several times over, as the layers around a task move it about.
+            let ran = Box::pin(self.run_once(uid, &job, last_end)).await;
             self.measure_run(uid, &job, began, last_end.is_none());
             last_end = Some(Instant::now());
             match ran {
@@ -357,12 +359,13 @@ impl Inner {
         let uid = &pod.metadata.uid;
         let in_api = self.store.in_api(pod);
         let of_api = in_api.as_ref().map_or(&pod.status, |pod| &pod.status);
-        let old = self.board.get(uid).unwrap_or_else(|| of_api.clone());
-        let deadline = self.deadline(pod, &old);
+        let on_board = self.board.get(uid);
+        let old = on_board.as_deref().unwrap_or(of_api);
+        let deadline = self.deadline(pod, old);
         let host_ips: Vec<IpAddr> = self.side.node.host_ips();
         let inputs = Inputs {
             pod,
-            old: &old,
+            old,
             seen,
             probes: &OfPod { probes: &self.probes, uid },
             failure: &|container| self.runtime.failures.get(uid, container),

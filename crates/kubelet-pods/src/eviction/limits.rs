@@ -1,6 +1,6 @@
 //! Pods that use more local storage than they may. Pure.
 
-use api_types::core_v1::{Container, Pod};
+use api_types::core_v1::{Container, EmptyDirVolumeSource, Pod};
 use component_helpers::pod_requests;
 
 use super::usage::{FileSystems, PodUse};
@@ -17,6 +17,15 @@ pub(super) struct Over {
 /// The first limit that a pod is over.
 pub(super) fn check(pod: &Pod, used: &PodUse, layout: FileSystems) -> Option<Over> {
     volumes(pod, used).or_else(|| whole(pod, used)).or_else(|| containers(pod, used, layout))
+}
+
+/// Whether a pod may be over one; of all others nobody has to know what they use.
+pub(super) fn are_set(pod: &Pod) -> bool {
+    let spec = &pod.spec;
+    let of_volume = |source: &EmptyDirVolumeSource| source.size_limit.is_some();
+    spec.volumes.iter().filter_map(|volume| volume.volume_source.empty_dir.as_ref()).any(of_volume)
+        || pod_requests::limits(pod).contains_key(STORAGE)
+        || spec.containers.iter().any(|container| container.resources.limits.contains_key(STORAGE))
 }
 
 fn volumes(pod: &Pod, used: &PodUse) -> Option<Over> {
@@ -54,7 +63,7 @@ fn is_over(used: u64, limit: i64) -> bool {
 #[cfg(test)]
 mod tests {
     use api_machinery::quantity::Quantity;
-    use api_types::core_v1::{EmptyDirVolumeSource, Volume, VolumeSource};
+    use api_types::core_v1::{Volume, VolumeSource};
 
     use super::super::usage::{ContainerUse, Room, VolumeUse};
     use super::*;
@@ -71,6 +80,23 @@ mod tests {
         let volume_source = VolumeSource { empty_dir, ..VolumeSource::default() };
         pod.spec.volumes.push(Volume { name: "scratch".into(), volume_source });
         pod
+    }
+
+    #[test]
+    fn a_limit_of_any_kind_is_one() {
+        assert!(!are_set(&Pod::default()));
+        let (whole, mut volume, mut container) = (pod(), pod(), pod());
+        volume.spec.containers.clear();
+        container.spec.volumes.clear();
+        container.spec.containers.remove(1);
+        for pod in [&whole, &volume, &container] {
+            assert!(are_set(pod), "{:?}", pod.spec);
+        }
+        volume.spec.volumes[0].volume_source.empty_dir = Some(EmptyDirVolumeSource::default());
+        container.spec.containers[0].resources.limits.clear();
+        for pod in [&volume, &container] {
+            assert!(!are_set(pod), "{:?}", pod.spec);
+        }
     }
 
     #[test]

@@ -14,7 +14,9 @@ use node_api::cri::{CriError, Images, Runtime};
 use parking_lot::Mutex;
 use sys::proc::Proc;
 
-use super::usage::{ContainerUse, FileSystems, Gauge, Observation, Observations, PodUse, Room, Snapshot, VolumeUse};
+use super::usage::{
+    ContainerUse, FileSystems, Gauge, Observation, Observations, Parts, PodUse, PodUses, Room, Snapshot, VolumeUse,
+};
 use crate::node::filesystem;
 use crate::resources::thresholds::Signal;
 use crate::resources::{PodGroups, node_usage};
@@ -48,8 +50,6 @@ pub struct Measure {
     /// `volumeStatsAggPeriod`: how often directories are walked.
     pub walk_period: Duration,
     pub clock: SharedClock,
-    /// Pods that may run.
-    pub pods: Box<dyn Fn() -> Vec<Arc<Pod>> + Send + Sync>,
     pub walked: Mutex<HashMap<String, (SystemTime, Walked)>>,
 }
 
@@ -59,8 +59,7 @@ pub struct Walked(Disk);
 
 #[async_trait]
 impl Gauge for Measure {
-    async fn read(&self) -> Result<Snapshot, CriError> {
-        let stats = self.runtime.list_container_stats(None).await?;
+    async fn node(&self) -> Result<Snapshot, CriError> {
         let info = self.images.image_fs_info().await?;
         let at = self.clock.wall();
         let place = |list: &[FilesystemUsage]| {
@@ -85,11 +84,32 @@ impl Gauge for Measure {
         if let Ok((threads, most)) = self.proc.threads() {
             put(&mut observations, Signal::PidAvailable, most.saturating_sub(threads), most, at);
         }
-        let pods = self.pods_use(&stats, at).await;
         let is_measured = |signal| observations.contains_key(&signal);
         let all_measured = is_measured(Signal::NodefsAvailable) && is_measured(Signal::ImagefsAvailable);
         let layout = file_systems(&root, &images, &containers).filter(|_| of_images.is_some() && all_measured);
-        Ok(Snapshot { observations, pods, layout })
+        Ok(Snapshot { observations, layout })
+    }
+
+    async fn pods(&self, pods: &[Arc<Pod>], parts: Parts) -> Result<PodUses, CriError> {
+        let stats = self.runtime.list_container_stats(None).await?;
+        let mut by_pod: HashMap<&str, Vec<&ContainerStats>> = HashMap::new();
+        for one in &stats {
+            let uid = one.attributes.as_ref().and_then(|attributes| attributes.labels.get(labels::POD_UID));
+            if let Some(uid) = uid {
+                by_pod.entry(uid).or_default().push(one);
+            }
+        }
+        let mut uses = PodUses::new();
+        for pod in pods {
+            let uid = &pod.metadata.uid;
+            let Some(stats) = by_pod.get(uid.as_str()) else { continue };
+            let disk = match parts {
+                Parts::Running => Disk::default(),
+                Parts::All => self.disk(pod).await,
+            };
+            uses.insert(uid.clone(), self.pod_use(pod, stats, disk));
+        }
+        Ok(uses)
     }
 }
 
@@ -107,26 +127,6 @@ impl Measure {
         }
     }
 
-    async fn pods_use(&self, stats: &[ContainerStats], now: SystemTime) -> HashMap<String, PodUse> {
-        let pods = (self.pods)();
-        let mut by_pod: HashMap<&str, Vec<&ContainerStats>> = HashMap::new();
-        for one in stats {
-            let uid = one.attributes.as_ref().and_then(|attributes| attributes.labels.get(labels::POD_UID));
-            if let Some(uid) = uid {
-                by_pod.entry(uid).or_default().push(one);
-            }
-        }
-        let disks = self.disks(&pods, now).await;
-        let mut out = HashMap::new();
-        for pod in &pods {
-            let uid = &pod.metadata.uid;
-            let Some(stats) = by_pod.get(uid.as_str()) else { continue };
-            let disk = disks.get(uid).cloned().unwrap_or_default();
-            out.insert(uid.clone(), self.pod_use(pod, stats, disk));
-        }
-        out
-    }
-
     fn pod_use(&self, pod: &Pod, stats: &[&ContainerStats], disk: Disk) -> PodUse {
         let containers: Vec<ContainerUse> = stats.iter().map(|stats| container_use(stats, &disk)).collect();
         let group = self.groups.cgroups().usage(&self.groups.group(pod)).ok();
@@ -140,24 +140,20 @@ impl Measure {
         }
     }
 
-    /// What lies on the disk, from walks that are not too old.
-    async fn disks(&self, pods: &[Arc<Pod>], now: SystemTime) -> HashMap<String, Disk> {
-        let known: HashMap<String, (SystemTime, Walked)> = self.walked.lock().clone();
-        let mut out = HashMap::new();
-        for pod in pods {
-            let uid = pod.metadata.uid.clone();
-            let fresh =
-                known.get(&uid).filter(|(at, _)| now.duration_since(*at).unwrap_or_default() < self.walk_period);
-            if let Some(found) = fresh {
-                out.insert(uid, found.clone());
-                continue;
-            }
-            let (layout, logs, pod) = (self.layout.clone(), log_directory(&self.pod_logs_dir, pod), Arc::clone(pod));
-            let walked = tokio::task::spawn_blocking(move || walk(&layout, &logs, &pod)).await;
-            out.insert(uid, (now, Walked(walked.unwrap_or_default())));
+    /// What lies on the disk, from a walk that is not too old.
+    async fn disk(&self, pod: &Arc<Pod>) -> Disk {
+        let (uid, now) = (&pod.metadata.uid, self.clock.wall());
+        let is_fresh = |at: SystemTime| now.duration_since(at).unwrap_or_default() < self.walk_period;
+        if let Some((_, found)) = self.walked.lock().get(uid).filter(|(at, _)| is_fresh(*at)) {
+            return found.0.clone();
         }
-        self.walked.lock().clone_from(&out);
-        out.into_iter().map(|(uid, (_, disk))| (uid, disk.0)).collect()
+        let (layout, logs, own) = (self.layout.clone(), log_directory(&self.pod_logs_dir, pod), Arc::clone(pod));
+        let found = tokio::task::spawn_blocking(move || walk(&layout, &logs, &own)).await.unwrap_or_default();
+        let mut walked = self.walked.lock();
+        // Of pods that are gone nobody asks again.
+        walked.retain(|_, (at, _)| is_fresh(*at));
+        walked.insert(uid.clone(), (now, Walked(found.clone())));
+        found
     }
 }
 

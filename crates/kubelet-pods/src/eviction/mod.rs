@@ -1,7 +1,8 @@
 //! Keeping the node alive when memory, disk or processes run short: first what nobody needs, then pods.
 //!
-//! One pass every ten seconds: measure ([`usage`], [`measure`]), decide ([`pressure`]), reclaim, or end the pod that
-//! [`ranking`] puts first and tell it why ([`message`]). Pods over their own storage limits ([`limits`]) go regardless.
+//! One pass every ten seconds: measure the node ([`usage`], [`measure`]), decide ([`pressure`]), reclaim, or end the pod
+//! that [`ranking`] puts first and tell it why ([`message`]). Pods over their own storage limits ([`limits`]) go
+//! regardless. Pods are measured only where they have such limits, or when one of them has to go.
 //! See <https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/>.
 
 mod limits;
@@ -20,11 +21,12 @@ use std::time::Duration;
 use api_types::core_v1::Pod;
 use async_trait::async_trait;
 use base::SharedClock;
+use node_api::cri::CriError;
 
 pub use measure::Measure;
 use pressure::Pressure;
 use usage::FileSystems;
-pub use usage::{ContainerUse, Gauge, PodUse, Room, Snapshot, VolumeUse};
+pub use usage::{ContainerUse, Gauge, Parts, PodUse, PodUses, Room, Snapshot, VolumeUse};
 
 use crate::engine::Eviction;
 use crate::interfaces::{Events, Level, SideError};
@@ -104,7 +106,7 @@ impl Evictor {
 
     /// One pass; returns the pods that were ended.
     async fn pass(&self, pressure: &mut Pressure, layout: &mut Option<FileSystems>) -> Vec<String> {
-        let Some(snapshot) = self.measure().await else { return Vec::new() };
+        let Some(snapshot) = measured(self.gauge.node().await) else { return Vec::new() };
         // Learned once: the copies of thresholds follow from it. Nothing is judged before, memory neither: who goes for
         // what depends on all of it.
         let Some(known) = layout.or(snapshot.layout) else {
@@ -116,7 +118,7 @@ impl Evictor {
         let now = self.clock.monotonic();
         let assessment = pressure.step(&thresholds, &snapshot.observations, now, self.settings.hold);
         self.state.set_pressures(assessment.conditions);
-        let over = self.evict_over_limits(&snapshot, known).await;
+        let over = self.evict_over_limits(known).await;
         if !over.is_empty() {
             return over;
         }
@@ -130,16 +132,6 @@ impl Evictor {
         match self.reclaim(threshold.signal, &thresholds, snapshot, known).await {
             Some(snapshot) => self.evict_worst(threshold, &snapshot, known).await.into_iter().collect(),
             None => Vec::new(),
-        }
-    }
-
-    async fn measure(&self) -> Option<Snapshot> {
-        match self.gauge.read().await {
-            Ok(snapshot) => Some(snapshot),
-            Err(error) => {
-                tracing::error!(%error, "Eviction manager: failed to get summary stats");
-                None
-            }
         }
     }
 
@@ -157,7 +149,7 @@ impl Evictor {
                 Waste::Containers => self.pods.remove_dead_containers().await,
                 Waste::Images => self.pods.remove_unused_images().await,
             }
-            let Some(fresh) = self.measure().await else { continue };
+            let Some(fresh) = measured(self.gauge.node().await) else { continue };
             snapshot = fresh;
             if !pressure::any_left(thresholds, &snapshot.observations) {
                 tracing::info!("Eviction manager: able to reduce resource pressure without evicting pods.");
@@ -167,10 +159,13 @@ impl Evictor {
         Some(snapshot)
     }
 
-    async fn evict_over_limits(&self, snapshot: &Snapshot, layout: FileSystems) -> Vec<String> {
+    async fn evict_over_limits(&self, layout: FileSystems) -> Vec<String> {
+        let mut pods = self.pods.candidates();
+        pods.retain(|pod| limits::are_set(pod) && !is_critical(pod));
+        let uses = self.uses(&pods, Parts::All).await.unwrap_or_default();
         let mut evicted = Vec::new();
-        for pod in self.pods.candidates().into_iter().filter(|pod| !is_critical(pod)) {
-            let used = snapshot.pods.get(&pod.metadata.uid);
+        for pod in pods {
+            let used = uses.get(&pod.metadata.uid);
             let Some(over) = used.and_then(|used| limits::check(&pod, used, layout)) else { continue };
             (self.count)(over.signal, None);
             self.evict(&pod, AT_ONCE, over.message, None, BTreeMap::new()).await;
@@ -182,16 +177,25 @@ impl Evictor {
     /// Ends the pod that uses most beyond what it asked for; nobody where all are critical.
     async fn evict_worst(&self, threshold: &Threshold, snapshot: &Snapshot, layout: FileSystems) -> Option<String> {
         let mut pods = self.pods.candidates();
-        ranking::rank(&mut pods, &snapshot.pods, threshold.signal, layout);
+        let uses = self.uses(&pods, Parts::of(threshold.signal)).await?;
+        ranking::rank(&mut pods, &uses, threshold.signal, layout);
         let pod = pods.into_iter().find(|pod| !is_critical(pod))?;
         let uid = pod.metadata.uid.clone();
         let seen = snapshot.observations.get(&threshold.signal);
-        let made = message::of(&pod, snapshot.pods.get(&uid), threshold, seen);
+        let made = message::of(&pod, uses.get(&uid), threshold, seen);
         let grace = if threshold.grace.is_zero() { AT_ONCE } else { self.soft_grace(&pod) };
         let age = seen.map(|seen| self.clock.wall().duration_since(seen.at).unwrap_or_default());
         (self.count)(threshold.signal.name(), age);
         self.evict(&pod, grace, made.message.clone(), Some(made.message), made.annotations).await;
         Some(uid)
+    }
+
+    /// What pods use; the runtime is left alone where there are none.
+    async fn uses(&self, pods: &[Arc<Pod>], parts: Parts) -> Option<PodUses> {
+        if pods.is_empty() {
+            return Some(PodUses::new());
+        }
+        measured(self.gauge.pods(pods, parts).await)
     }
 
     fn soft_grace(&self, pod: &Pod) -> i64 {
@@ -227,6 +231,10 @@ impl Evictor {
             tracing::warn!(pods = ?uids, "Eviction manager: timed out waiting for pods to be cleaned up");
         }
     }
+}
+
+fn measured<T>(found: Result<T, CriError>) -> Option<T> {
+    found.inspect_err(|error| tracing::error!(%error, "Eviction manager: failed to get summary stats")).ok()
 }
 
 /// What to remove before pods have to go.

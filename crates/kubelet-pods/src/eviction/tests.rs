@@ -1,6 +1,7 @@
 //! The watch over a made-up node, on paused time.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use api_machinery::quantity::Quantity;
 use api_types::core_v1::Container;
@@ -22,11 +23,14 @@ struct Node {
     uses: Mutex<Vec<(String, PodUse)>>,
     did: Mutex<VecDeque<String>>,
     layout: Mutex<Option<FileSystems>>,
+    /// How many pods were measured, and of how many the disk was looked at.
+    measured: AtomicUsize,
+    walked: AtomicUsize,
 }
 
 #[async_trait]
 impl Gauge for Node {
-    async fn read(&self) -> Result<Snapshot, CriError> {
+    async fn node(&self) -> Result<Snapshot, CriError> {
         let (memory, disk) = *self.free.lock();
         let at = self.clock.wall();
         let seen = |available| Observation { available, capacity: 1000, at };
@@ -36,7 +40,14 @@ impl Gauge for Node {
             (Signal::ImagefsAvailable, seen(disk)),
         ]
         .into();
-        Ok(Snapshot { observations, pods: self.uses.lock().iter().cloned().collect(), layout: *self.layout.lock() })
+        Ok(Snapshot { observations, layout: *self.layout.lock() })
+    }
+
+    async fn pods(&self, pods: &[Arc<Pod>], parts: Parts) -> Result<PodUses, CriError> {
+        self.measured.fetch_add(pods.len(), Ordering::Relaxed);
+        self.walked.fetch_add(if parts == Parts::All { pods.len() } else { 0 }, Ordering::Relaxed);
+        let asked = |uid: &str| pods.iter().any(|pod| pod.metadata.uid == uid);
+        Ok(self.uses.lock().iter().filter(|(uid, _)| asked(uid)).cloned().collect())
     }
 }
 
@@ -106,6 +117,8 @@ fn bench(layout: FileSystems) -> Bench {
         uses: Mutex::new(uses),
         did: Mutex::default(),
         layout: Mutex::new(Some(layout)),
+        measured: AtomicUsize::new(0),
+        walked: AtomicUsize::new(0),
     });
     let (state, events) = (NodeState::new("n", None, None), Arc::new(RecordedEvents::default()));
     let counted = Arc::new(Mutex::new(Vec::new()));
@@ -189,6 +202,7 @@ async fn full_disks_are_cleaned_before_pods_go() {
     let bench = bench(FileSystems::Images);
     bench.node.free.lock().1 = 50;
     watch(bench.evictor, 5).await;
+    assert!(bench.node.walked.load(Ordering::Relaxed) >= 3);
     assert!(bench.node.did.lock()[0].contains("low on resource: ephemeral-storage"), "nothing to clean there");
 }
 
@@ -211,12 +225,27 @@ async fn pods_over_their_own_limits_go_regardless() {
     for (uid, used) in bench.node.uses.lock().iter_mut() {
         used.containers[0].logs = Room { bytes: if uid == "small" { 1024 } else { 1025 }, inodes: 1 };
     }
-    watch(bench.evictor, 15).await;
+    watch(bench.evictor, 5).await;
+    assert_eq!(bench.node.measured.load(Ordering::Relaxed), 3, "both, and then the one that stayed; no critical pod");
     let did: Vec<String> = bench.node.did.lock().drain(..).collect();
     let text = "large Evicted 1s: Pod ephemeral local storage usage exceeds the total limit of containers 1Ki. ";
     assert_eq!(did, [text], "critical pods stay, and so do those within their limits");
     assert!(bench.state.pressures().is_empty());
     assert_eq!(*bench.counted.lock(), ["ephemeralpodfs.limit"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_are_measured_only_when_one_has_to_go() {
+    let bench = bench(FileSystems::One);
+    let node = bench.node.clone();
+    let watching = bench.evictor.run();
+    tokio::pin!(watching);
+    let _ = tokio::time::timeout(Duration::from_secs(65), &mut watching).await;
+    assert_eq!(node.measured.load(Ordering::Relaxed), 0);
+    node.free.lock().0 = 50;
+    let _ = tokio::time::timeout(Duration::from_secs(10), &mut watching).await;
+    assert_eq!((node.measured.load(Ordering::Relaxed), node.did.lock().len()), (3, 1));
+    assert_eq!(node.walked.load(Ordering::Relaxed), 0, "memory is short: there is no time for it");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,8 +1,10 @@
 //! What the node has left and what its pods use, at one moment.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::time::SystemTime;
 
+use api_types::core_v1::Pod;
 use async_trait::async_trait;
 use node_api::cri::CriError;
 
@@ -134,22 +136,45 @@ impl PodUse {
     }
 }
 
-/// Everything measured at one moment.
+/// What the node has left at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     pub observations: Observations,
-    /// By uid.
-    pub pods: HashMap<String, PodUse>,
     /// `None` where the disks could not be told apart, such as before the runtime has looked at its own.
     pub layout: Option<FileSystems>,
 }
 
-/// Who measures.
+/// What is measured of pods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parts {
+    /// Memory and processes: whoever is short of them cannot wait until directories were walked.
+    Running,
+    /// What lies on the disk, too.
+    All,
+}
+
+impl Parts {
+    /// What has to be known where a signal is met.
+    pub(super) fn of(signal: Signal) -> Self {
+        if matches!(signal.resource(), "memory" | "pids") { Self::Running } else { Self::All }
+    }
+}
+
+/// What pods use, by uid. A pod of which the runtime shows no container is absent.
+pub type PodUses = HashMap<String, PodUse>;
+
+/// Who measures. The node is measured all the time, a pod only where somebody has to know: that takes far longer.
 #[async_trait]
 pub trait Gauge: Send + Sync + 'static {
-    /// Measures anew.
+    /// Measures the node anew.
+    ///
+    /// # Errors
+    /// The runtime does not tell where its images are; it may the next time.
+    async fn node(&self) -> Result<Snapshot, CriError>;
+
+    /// Measures these pods anew.
     ///
     /// # Errors
     /// The runtime does not tell what its containers use; it may the next time.
-    async fn read(&self) -> Result<Snapshot, CriError>;
+    async fn pods(&self, pods: &[Arc<Pod>], parts: Parts) -> Result<PodUses, CriError>;
 }

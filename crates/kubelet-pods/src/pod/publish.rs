@@ -35,7 +35,7 @@ pub(crate) struct StatusBoard {
 
 struct Entry {
     pod: Arc<Pod>,
-    status: PodStatus,
+    status: Arc<PodStatus>,
     version: u64,
     /// The version that the API server has, 0 for none.
     sent: u64,
@@ -67,8 +67,8 @@ impl StatusBoard {
         Self { entries: Mutex::default(), changed: Notify::new(), clock, metrics }
     }
 
-    pub(crate) fn get(&self, uid: &str) -> Option<PodStatus> {
-        self.entries.lock().get(uid).map(|entry| entry.status.clone())
+    pub(crate) fn get(&self, uid: &str) -> Option<Arc<PodStatus>> {
+        self.entries.lock().get(uid).map(|entry| Arc::clone(&entry.status))
     }
 
     /// Takes a status; sent if it differs from the last.
@@ -80,13 +80,13 @@ impl StatusBoard {
                 if same(&entry.status, &status) {
                     return;
                 }
-                entry.status = status;
+                entry.status = Arc::new(status);
                 entry.version += 1;
                 entry.changed = Instant::now();
             }
             None => {
                 let changed = Instant::now();
-                let pod = Arc::clone(pod);
+                let (pod, status) = (Arc::clone(pod), Arc::new(status));
                 let entry = Entry { pod, status, version: 1, sent: 0, finished: false, changed, failed: None };
                 entries.insert(entry.pod.metadata.uid.clone(), entry);
             }
@@ -153,7 +153,7 @@ impl StatusBoard {
             .entries
             .lock()
             .get(uid)
-            .map(|entry| (Arc::clone(&entry.pod), entry.status.clone(), entry.version, entry.finished))
+            .map(|entry| (Arc::clone(&entry.pod), Arc::clone(&entry.status), entry.version, entry.finished))
         else {
             return;
         };
@@ -278,14 +278,7 @@ fn patch(there: &Pod, wanted: &PodStatus) -> Option<Value> {
             let types = value.as_array().into_iter().flatten().filter_map(|condition| condition.get("type"));
             let order: Vec<Value> = types.map(|type_| serde_json::json!({"type": type_})).collect();
             out.insert("$setElementOrder/conditions".to_owned(), Value::Array(order));
-            let gone = there
-                .status
-                .conditions
-                .iter()
-                .filter(|old| !wanted.conditions.iter().any(|kept| kept.type_ == old.type_));
-            if let Some(list) = value.as_array_mut() {
-                list.extend(gone.map(|old| serde_json::json!({"$patch": "delete", "type": old.type_})));
-            }
+            take_back(&mut value, old.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice));
         }
         out.insert(key.clone(), value);
     }
@@ -296,6 +289,24 @@ fn patch(there: &Pod, wanted: &PodStatus) -> Option<Value> {
         return None;
     }
     Some(serde_json::json!({"metadata": {"uid": there.metadata.uid}, "status": out}))
+}
+
+/// What there is of conditions and is not wanted: those that are gone, and members of those that stay, such as the reason
+/// why a pod was not ready. The server merges conditions by their types, so that all that is not named would stay.
+fn take_back(wanted: &mut Value, there: &[Value]) {
+    let Some(wanted) = wanted.as_array_mut() else { return };
+    let mut gone = Vec::new();
+    for old in there {
+        match wanted.iter_mut().find(|new| new.get("type") == old.get("type")).and_then(Value::as_object_mut) {
+            Some(new) => {
+                for key in old.as_object().into_iter().flat_map(|old| old.keys()) {
+                    new.entry(key.clone()).or_insert(Value::Null);
+                }
+            }
+            None => gone.push(serde_json::json!({"$patch": "delete", "type": old.get("type")})),
+        }
+    }
+    wanted.append(&mut gone);
 }
 
 #[cfg(test)]
@@ -360,6 +371,22 @@ mod tests {
         let expected = serde_json::json!({"metadata": {"uid": "u"}, "status": {"phase": "Running", "reason": null,
             "podIPs": [{"$patch": "replace"}, {"ip": "10.0.0.1"}]}});
         assert_eq!(patch(&there, &wanted), Some(expected));
+    }
+
+    /// The server merges conditions by type: what is not taken back stays, and the status would be sent for ever.
+    #[test]
+    fn patches_take_back_what_conditions_said() {
+        let mut there = Pod { status: status("Running", "False"), ..Pod::default() };
+        (there.status.conditions[0].reason, there.status.conditions[0].message) = ("Slow".into(), "not yet".into());
+        there.status.conditions.push(PodCondition { type_: "PodResizePending".into(), ..PodCondition::default() });
+        let body = patch(&there, &status("Running", "True")).unwrap();
+        let sent = serde_json::json!([
+            {"type": "Ready", "status": "True", "reason": null, "message": null, "lastProbeTime": null,
+             "lastTransitionTime": null},
+            {"$patch": "delete", "type": "PodResizePending"},
+        ]);
+        assert_eq!(body["status"]["conditions"], sent);
+        assert_eq!(body["status"]["$setElementOrder/conditions"], serde_json::json!([{"type": "Ready"}]));
     }
 
     #[tokio::test(start_paused = true)]

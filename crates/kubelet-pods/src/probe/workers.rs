@@ -40,7 +40,7 @@ pub(crate) struct News {
 /// Where workers read the pod and its status.
 pub(crate) trait Statuses: Send + Sync + 'static {
     fn pod(&self, uid: &str) -> Option<Arc<Pod>>;
-    fn status(&self, uid: &str) -> Option<PodStatus>;
+    fn status(&self, uid: &str) -> Option<Arc<PodStatus>>;
 }
 
 type Key = (String, String, ProbeKind);
@@ -193,7 +193,8 @@ impl Shared {
                 _ = ticks.tick() => {}
                 () = poke.notified() => ticks.reset(),
             }
-            if self.tick(key, probe, state).await == Next::End {
+            // On the heap while it lasts, so that a worker that waits is small.
+            if Box::pin(self.tick(key, probe, state)).await == Next::End {
                 return;
             }
         }
@@ -232,7 +233,7 @@ impl Shared {
                 return Next::End;
             }
             Action::Probe => {
-                let ip = status.map(|status| status.pod_ip).unwrap_or_default();
+                let ip = status.map(|status| status.pod_ip.clone()).unwrap_or_default();
                 let target =
                     Target { pod: &pod, container: &found.container, id: &state.id, ip: &self.address(&pod, ip) };
                 let began = Instant::now();

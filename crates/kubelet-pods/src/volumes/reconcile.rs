@@ -56,14 +56,18 @@ impl fmt::Display for Operation {
     }
 }
 
-/// The next steps: first those that take away, then those that bring.
-pub(super) fn plan(desired: &DesiredStateOfWorld, actual: &ActualStateOfWorld) -> Vec<Operation> {
-    let wanted = desired.volumes();
+/// The next steps for the volumes that are meant: first those that take away, then those that bring.
+pub(super) fn plan(
+    desired: &DesiredStateOfWorld,
+    actual: &ActualStateOfWorld,
+    is_meant: &dyn Fn(&VolumeName) -> bool,
+) -> Vec<Operation> {
+    let wanted = desired.volumes(is_meant);
     let mut operations = Vec::new();
     let mut push = |step: Step, volume: &VolumeName, uid: &str| {
         operations.push(Operation { step, volume: volume.clone(), uid: uid.to_owned() });
     };
-    for (name, volume) in &actual.volumes {
+    for (name, volume) in actual.volumes.iter().filter(|(name, _)| is_meant(name)) {
         let users = wanted.get(name);
         let gone = volume.pods.keys().filter(|uid| !users.is_some_and(|users| users.uids.contains(*uid)));
         gone.for_each(|uid| push(Step::TearDown, name, uid));
@@ -126,7 +130,7 @@ mod tests {
 
     /// Steps, and the pods they are for.
     fn planned(desired: &DesiredStateOfWorld, actual: &ActualStateOfWorld) -> String {
-        let all = plan(desired, actual).into_iter();
+        let all = plan(desired, actual, &|_| true).into_iter();
         all.map(|it| format!("{:?} {}", it.step, it.uid).trim_end().to_owned()).collect::<Vec<_>>().join(", ")
     }
 
@@ -162,6 +166,20 @@ mod tests {
         assert_eq!(planned(&desired(ALL, &["a"]), &ActualStateOfWorld::default()), "Attach", "never heard of");
     }
 
+    #[test]
+    fn others_are_not_planned_for() {
+        let other = VolumeName { id: "w".into(), ..name() };
+        let (mut desired, mut actual) = (desired(ALL, &["a"]), actual(Done::Yes, Done::Yes, &[("a", Done::Yes, true)]));
+        let wanted = DesiredVolume { name: other.clone(), ..desired.pods["a"]["data"].clone() };
+        desired.pods.entry("b".into()).or_default().insert("data".into(), wanted);
+        actual.volumes.insert(VolumeName { id: "x".into(), ..name() }, ActualVolume::default());
+        let planned = |meant: &VolumeName| plan(&desired, &actual, &|name| name == meant);
+        let only = |step, volume: VolumeName, uid: &str| [Operation { step, volume, uid: uid.into() }];
+        assert_eq!(planned(&name()), only(Step::SetUp, name(), "a"));
+        assert_eq!(planned(&other), only(Step::Attach, other.clone(), ""));
+        assert!(actual.has_unused());
+    }
+
     /// Whatever state the world is in, following the plan ends with what is wanted and nothing else.
     #[test]
     fn following_the_plan_comes_to_an_end() {
@@ -175,7 +193,7 @@ mod tests {
                     let pods = if first == Done::No { &[][..] } else { &pods };
                     let (desired, mut actual) = (desired(steps, uids), actual(attached, device, pods));
                     let mut left = 20;
-                    while let Some(operation) = plan(&desired, &actual).into_iter().next() {
+                    while let Some(operation) = plan(&desired, &actual, &|_| true).into_iter().next() {
                         actual.note(&operation, if operation.step.brings() { Done::Yes } else { Done::No });
                         if let Some(mount) = actual.volumes.get_mut(&name()).and_then(|it| it.pods.get_mut("a")) {
                             mount.remount = false;

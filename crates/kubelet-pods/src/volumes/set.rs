@@ -284,9 +284,14 @@ impl VolumeSet {
 
     /// The step that is due first, among those that are asked for: one that failed has to wait.
     fn next(&self, asked: impl Fn(&Operation) -> bool) -> Option<Operation> {
+        self.next_of(&|_| true, asked)
+    }
+
+    /// The same for a few volumes, of which alone the plan is made.
+    fn next_of(&self, is_meant: &dyn Fn(&VolumeName) -> bool, asked: impl Fn(&Operation) -> bool) -> Option<Operation> {
         let planned = {
             let worlds = self.worlds.lock();
-            plan(&worlds.desired, &worlds.actual)
+            plan(&worlds.desired, &worlds.actual, is_meant)
         };
         planned.into_iter().filter(|operation| asked(operation)).min_by_key(|operation| self.wait(operation))
     }
@@ -302,7 +307,7 @@ impl VolumeSet {
         tokio::time::sleep(self.wait(operation)).await;
         let key = operation.to_string();
         let _turn = self.turns.of(&operation.volume.to_string()).lock_owned().await;
-        if self.next(|due| due == operation).is_none() {
+        if self.next_of(&|name| *name == operation.volume, |due| due == operation).is_none() {
             return Ok(());
         }
         let directory = self.begin(operation, wanted.map(|(_, spec)| spec));
@@ -377,7 +382,7 @@ impl VolumeSet {
     pub fn volumes_in_use(&self) -> Option<Vec<String>> {
         self.reconstructed.get()?;
         let worlds = self.worlds.lock();
-        let wanted = worlds.desired.volumes();
+        let wanted = worlds.desired.volumes(&|_| true);
         let attached = worlds.actual.volumes.iter().filter(|(_, volume)| volume.attached != Done::No);
         let attached = attached.map(|(name, _)| name).filter(|name| !wanted.contains_key(*name));
         let used = wanted.iter().filter(|(_, users)| users.steps.attach).map(|(name, _)| *name).chain(attached);
@@ -428,10 +433,9 @@ impl VolumeSet {
         let mut failed: BTreeMap<VolumeName, Failure> = BTreeMap::new();
         loop {
             let own = |due: &Operation| due.uid.is_empty() || due.uid == *uid;
-            let due = |due: &Operation| {
-                due.step.brings() && own(due) && specs.contains_key(&due.volume) && !failed.contains_key(&due.volume)
-            };
-            let Some(operation) = self.next(due) else { return failed };
+            let is_meant = |name: &VolumeName| specs.contains_key(name) && !failed.contains_key(name);
+            let due = |due: &Operation| due.step.brings() && own(due);
+            let Some(operation) = self.next_of(&is_meant, due) else { return failed };
             let wanted = specs.get(&operation.volume).map(|spec| (pod, spec));
             if let Err(error) = self.run(&operation, wanted).await {
                 let volume = specs.get(&operation.volume).map_or_else(String::new, |spec| spec.directory().to_owned());
@@ -445,7 +449,7 @@ impl VolumeSet {
     /// Takes devices and attachments away that nobody needs any more, as far as that can be done now.
     async fn let_go(&self) {
         let mut tried: BTreeSet<VolumeName> = BTreeSet::new();
-        loop {
+        while self.worlds.lock().actual.has_unused() {
             let due = |due: &Operation| {
                 matches!(due.step, Step::UnmountDevice | Step::Detach)
                     && !tried.contains(&due.volume)

@@ -89,11 +89,11 @@ pub(super) struct Users {
 }
 
 impl DesiredStateOfWorld {
-    /// All volumes with those who want them.
-    pub(super) fn volumes(&self) -> BTreeMap<&VolumeName, Users> {
+    /// The volumes that are meant, with those who want them.
+    pub(super) fn volumes(&self, is_meant: &dyn Fn(&VolumeName) -> bool) -> BTreeMap<&VolumeName, Users> {
         let mut out: BTreeMap<&VolumeName, Users> = BTreeMap::new();
         for (uid, volumes) in &self.pods {
-            for volume in volumes.values() {
+            for volume in volumes.values().filter(|volume| is_meant(&volume.name)) {
                 let users = Users { steps: volume.steps, uids: BTreeSet::new() };
                 out.entry(&volume.name).or_insert(users).uids.insert(uid.clone());
             }
@@ -174,6 +174,11 @@ impl ActualStateOfWorld {
     /// The label with which a volume's device is mounted, or may be; empty for none.
     pub(super) fn staged_label(&self, name: &VolumeName) -> Option<&str> {
         self.volumes.get(name).filter(|volume| volume.device != Done::No).map(|volume| volume.label.as_str())
+    }
+
+    /// Whether no pod has something of a volume that is there still.
+    pub(super) fn has_unused(&self) -> bool {
+        self.volumes.values().any(|volume| volume.pods.is_empty())
     }
 
     pub(super) fn pod(&self, name: &VolumeName, uid: &str) -> Option<&PodMount> {

@@ -183,7 +183,7 @@ fn of_container(api: &Api, families: &mut Families, group: &CgroupPath, pod: &Po
     if let Some(layer) = &stats.writable_layer {
         families.bytes("container_fs_usage_bytes", &with(&own, "device", ""), layer.used_bytes.as_ref());
     }
-    if let Some(started) = started_at(pod, name) {
+    if let Some(started) = started_at(&pod.status, name) {
         families.put("container_start_time_seconds", &own, started.unix_seconds().unwrap_or_default().to_string());
     }
     families.put("container_last_seen", &own, now.to_string());

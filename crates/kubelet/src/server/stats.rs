@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use api_machinery::time::Time;
-use api_types::core_v1::Pod;
+use api_types::core_v1::{Pod, PodStatus};
 use component_base::serving::{Response, text};
 use http::StatusCode;
 use node_api::cri::Images;
@@ -18,7 +18,7 @@ use sys::proc::Proc;
 
 use super::route::json_answer;
 use super::{Api, network};
-use crate::eviction::{Gauge, PodUse, Room, Snapshot};
+use crate::eviction::{Gauge, Parts, PodUse, PodUses, Room};
 use crate::node::{FileSystem, filesystem};
 use crate::resources::{PodGroups, node_usage};
 use crate::volumes::ClaimRoom;
@@ -103,9 +103,10 @@ pub(super) async fn summary(api: &Api, extent: Extent) -> Response {
         Ok(stats) => stats,
         Err(error) => return text(StatusCode::INTERNAL_SERVER_ERROR, format!("Internal Error: {error}")),
     };
+    let active = api.engine.active_pods();
     let disks = match extent {
-        Extent::All => api.stats.gauge.read().await.unwrap_or_default(),
-        Extent::CpuAndMemory => Snapshot::default(),
+        Extent::All => api.stats.gauge.pods(&active, Parts::All).await.unwrap_or_default(),
+        Extent::CpuAndMemory => PodUses::new(),
     };
     let shared = match extent {
         Extent::All => Shared::look(api).await,
@@ -113,13 +114,12 @@ pub(super) async fn summary(api: &Api, extent: Extent) -> Response {
     };
     let by_pod = by_pod(&stats);
     let mut pods = Vec::new();
-    let active = api.engine.active_pods();
     let claims = if extent == Extent::All { (api.claims)(active.clone()).await } else { Vec::new() };
     for pod in active {
         let containers = by_pod.get(pod.metadata.uid.as_str()).map(Vec::as_slice).unwrap_or_default();
         if !containers.is_empty() {
             let mut shown = pod_stats(api, &pod, containers, now, &time, extent);
-            if let Some(used) = disks.pods.get(&pod.metadata.uid) {
+            if let Some(used) = disks.get(&pod.metadata.uid) {
                 put_disk(&mut shown, used, &shared, &time);
             }
             put_claims(&mut shown, claims.iter().filter(|claim| claim.uid == pod.metadata.uid), &time);
@@ -261,9 +261,9 @@ pub(super) fn name_of(stats: &ContainerStats) -> &str {
 }
 
 /// When a container that runs was started.
-pub(super) fn started_at(pod: &Pod, name: &str) -> Option<Time> {
-    let status = pod.status.container_statuses.iter().chain(&pod.status.init_container_statuses);
-    let mut running = status.filter(|status| status.name == name).filter_map(|status| status.state.running.as_ref());
+pub(super) fn started_at(status: &PodStatus, name: &str) -> Option<Time> {
+    let all = status.container_statuses.iter().chain(&status.init_container_statuses);
+    let mut running = all.filter(|status| status.name == name).filter_map(|status| status.state.running.as_ref());
     running.next().map(|running| running.started_at)
 }
 
@@ -300,7 +300,7 @@ fn container_stats(api: &Api, pod: &Pod, stats: &ContainerStats, time: &str, ext
     let mut shown = Map::new();
     let name = name_of(stats);
     shown.insert("name".into(), json!(name));
-    shown.insert("startTime".into(), json!(started_at(pod, name).unwrap_or_default().to_string()));
+    shown.insert("startTime".into(), json!(started_at(&pod.status, name).unwrap_or_default().to_string()));
     if let Some(cpu) = &stats.cpu {
         shown.insert(
             "cpu".into(),
@@ -371,7 +371,7 @@ pub(super) async fn resource_metrics(api: &Api) -> Response {
     let swaps = api.stats.proc.memory().is_ok_and(|memory| memory.swap_total_bytes > 0);
     let mut swap = Swap { swaps, ..Swap::default() };
     if let Some(usage) = node_usage(groups, &api.stats.proc) {
-        swap.take(Swap::NODE, String::new(), Some(usage));
+        swap.take(Swap::NODE, "", || Some(usage));
         out.family("node_cpu_usage_seconds_total", "counter", &[(String::new(), seconds(usage.cpu_ns))]);
         out.family("node_memory_working_set_bytes", "gauge", &[(String::new(), usage.working_set_bytes.to_string())]);
     }
@@ -382,25 +382,26 @@ pub(super) async fn resource_metrics(api: &Api) -> Response {
     let by_pod = by_pod(&stats);
     for pod in api.engine.active_pods() {
         let (name, namespace) = (&pod.metadata.name, &pod.metadata.namespace);
+        let status = api.engine.status(&pod.metadata.uid);
         for one in by_pod.get(pod.metadata.uid.as_str()).into_iter().flatten() {
             let labels = format!("{{container={:?},namespace={namespace:?},pod={name:?}}}", name_of(one));
             let id = one.attributes.as_ref().map(|attributes| attributes.id.as_str()).unwrap_or_default();
-            swap.take(Swap::CONTAINER, labels.clone(), super::cadvisor::usage_of(api, &pod, id));
+            swap.take(Swap::CONTAINER, &labels, || super::cadvisor::usage_of(api, &pod, id));
             let used = one.cpu.as_ref().and_then(|cpu| cpu.usage_core_nano_seconds.as_ref());
             cpu.extend(used.map(|used| (labels.clone(), seconds(used.value))));
             let set = one.memory.as_ref().and_then(|memory| memory.working_set_bytes.as_ref());
             memory.extend(set.map(|set| (labels.clone(), set.value.to_string())));
-            let known = api.engine.pod_by_uid(&pod.metadata.uid);
-            if let Some(at) = known.and_then(|pod| started_at(&pod, name_of(one))) {
+            if let Some(at) = started_at(status.as_deref().unwrap_or(&pod.status), name_of(one)) {
                 // This one is a time itself and carries none.
                 let _ =
                     writeln!(start, "container_start_time_seconds{labels} {}", at.unix_seconds().unwrap_or_default());
             }
         }
-        if let Ok(usage) = groups.usage(&api.stats.groups.group(&pod)) {
+        let group = api.stats.groups.group(&pod);
+        if let Ok(usage) = groups.cpu_and_memory(&group) {
             let labels = format!("{{namespace={namespace:?},pod={name:?}}}");
             pod_cpu.push((labels.clone(), seconds(usage.cpu_ns)));
-            swap.take(Swap::POD, labels.clone(), Some(usage));
+            swap.take(Swap::POD, &labels, || groups.usage(&group).ok());
             pod_memory.push((labels, usage.working_set_bytes.to_string()));
         }
     }
@@ -433,9 +434,12 @@ impl Swap {
     const POD: &'static str = "pod_swap_usage_bytes";
     const CONTAINER: &'static str = "container_swap_usage_bytes";
 
-    fn take(&mut self, family: &'static str, labels: String, usage: Option<Usage>) {
-        if let Some(usage) = usage.filter(|_| self.swaps) {
-            self.families.entry(family).or_default().push((labels, usage.swap_bytes.to_string()));
+    /// Where nothing is moved, nothing is read.
+    fn take(&mut self, family: &'static str, labels: &str, usage: impl FnOnce() -> Option<Usage>) {
+        if self.swaps
+            && let Some(usage) = usage()
+        {
+            self.families.entry(family).or_default().push((labels.to_owned(), usage.swap_bytes.to_string()));
         }
     }
 }

@@ -26,7 +26,7 @@ use tokio::net::TcpStream;
 use super::access::{Access, Everyone};
 use super::*;
 use crate::engine::test_node::{TestNode, engine, settings};
-use crate::eviction::{Gauge, Snapshot};
+use crate::eviction::{Gauge, Parts, PodUses, Snapshot};
 use crate::resources::{CgroupNames, CgroupSettings, Driver, PodGroups};
 
 const INPUT: &[u8] = b"hello";
@@ -38,7 +38,11 @@ struct Nothing;
 
 #[async_trait]
 impl Gauge for Nothing {
-    async fn read(&self) -> Result<Snapshot, CriError> {
+    async fn node(&self) -> Result<Snapshot, CriError> {
+        Err(CriError::rpc("image_fs_info", Code::Unimplemented, "not measured here"))
+    }
+
+    async fn pods(&self, _pods: &[Arc<Pod>], _parts: Parts) -> Result<PodUses, CriError> {
         Err(CriError::rpc("list_container_stats", Code::Unimplemented, "not measured here"))
     }
 }

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{CgroupError, CgroupPath};
 
+/// What most files fit in, so that they are read at once.
+const TYPICAL_BYTES: usize = 2048;
+/// More is not read: lists of processes are the longest, and a machine has at most four million.
+const MAX_BYTES: u64 = 64 << 20;
 /// Deeper trees than this are not followed.
 const DEPTH_MAX: usize = 32;
 
@@ -86,7 +90,14 @@ pub(super) fn directories(parent: &Path) -> impl Iterator<Item = PathBuf> + use<
 }
 
 pub(super) fn read(path: &Path) -> Result<String, CgroupError> {
-    fs::read_to_string(path).map_err(file_error("reading", path))
+    read_text(path).map_err(file_error("reading", path))
+}
+
+/// The size of such a file says nothing, so that the kernel is not asked for it: there are many to read.
+fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::with_capacity(TYPICAL_BYTES);
+    fs::File::open(path)?.take(MAX_BYTES).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 pub(super) fn write(path: &Path, value: &str) -> Result<(), CgroupError> {
@@ -108,7 +119,7 @@ pub(super) fn keyed(text: &str, name: &str) -> u64 {
 
 /// The number in a file of one number; 0 if there is none.
 pub(super) fn number(path: &Path) -> u64 {
-    fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+    read_text(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
 pub(super) fn kill(pids: &BTreeSet<u32>) -> usize {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::hierarchy::{self, Hierarchy};
 use super::v1::V1;
 use super::v2::V2;
-use super::{CgroupError, CgroupPath, Cgroups, Limits, Usage, Version};
+use super::{CgroupError, CgroupPath, Cgroups, CpuAndMemory, Limits, Usage, Version};
 
 /// Where the hierarchies are mounted.
 const ROOT: &str = "/sys/fs/cgroup";
@@ -130,6 +130,13 @@ impl Cgroups for LinuxCgroups {
         match &self.layout {
             Layout::V1(v1) => Ok(v1.usage(group)),
             Layout::V2(v2) => v2.usage(group),
+        }
+    }
+
+    fn cpu_and_memory(&self, group: &CgroupPath) -> Result<CpuAndMemory, CgroupError> {
+        match &self.layout {
+            Layout::V1(v1) => Ok(v1.cpu_and_memory(group)),
+            Layout::V2(v2) => v2.cpu_and_memory(group),
         }
     }
 }

@@ -118,7 +118,11 @@ fn usage_of_version_2() {
             ..Pressures::default()
         },
     };
-    assert_eq!(LinuxCgroups::at(root.path()).usage(&group("g")).unwrap(), expected);
+    let cgroups = LinuxCgroups::at(root.path());
+    assert_eq!(cgroups.usage(&group("g")).unwrap(), expected);
+    let CpuAndMemory { cpu_ns, working_set_bytes } = cgroups.cpu_and_memory(&group("g")).unwrap();
+    assert_eq!((cpu_ns, working_set_bytes), (expected.cpu_ns, expected.working_set_bytes));
+    assert!(cgroups.cpu_and_memory(&group("gone")).is_err());
 }
 
 #[test]
@@ -156,7 +160,10 @@ fn usage_of_version_1() {
         oom_kills: 1,
         ..Usage::default()
     };
-    assert_eq!(LinuxCgroups::at(root.path()).usage(&group("")).unwrap(), expected);
+    let cgroups = LinuxCgroups::at(root.path());
+    assert_eq!(cgroups.usage(&group("")).unwrap(), expected);
+    let CpuAndMemory { cpu_ns, working_set_bytes } = cgroups.cpu_and_memory(&group("")).unwrap();
+    assert_eq!((cpu_ns, working_set_bytes), (expected.cpu_ns, expected.working_set_bytes));
 }
 
 /// The same steps on any implementation that is empty at first.

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::hierarchy::{self, Hierarchy};
 use super::linux::is_hierarchy;
-use super::{CgroupError, CgroupPath, Limit, Limits, Throttling, Usage};
+use super::{CgroupError, CgroupPath, CpuAndMemory, Limit, Limits, Throttling, Usage};
 
 const CONTROLLERS: &[&str] = &[
     "blkio",
@@ -114,15 +114,15 @@ impl V1 {
     }
 
     pub(super) fn usage(&self, group: &CgroupPath) -> Usage {
-        let directory = |controller| self.hierarchy(controller).map(|hierarchy| hierarchy.directory(group));
+        let directory = |controller| self.directory(controller, group);
         let mut usage = Usage::default();
         if let Some(cpu) = directory("cpuacct") {
-            usage.cpu_ns = hierarchy::number(&cpu.join("cpuacct.usage"));
+            usage.cpu_ns = cpu_ns(&cpu);
             usage.user_ns = hierarchy::number(&cpu.join("cpuacct.usage_user"));
             usage.system_ns = hierarchy::number(&cpu.join("cpuacct.usage_sys"));
         }
         if let Some(cpu) = directory("cpu") {
-            let stat = fs::read_to_string(cpu.join("cpu.stat")).unwrap_or_default();
+            let stat = hierarchy::read(&cpu.join("cpu.stat")).unwrap_or_default();
             usage.throttling = Throttling {
                 periods: hierarchy::keyed(&stat, "nr_periods"),
                 throttled_periods: hierarchy::keyed(&stat, "nr_throttled"),
@@ -133,18 +133,30 @@ impl V1 {
             usage.pids = hierarchy::number(&pids.join("pids.current"));
         }
         if let Some(memory) = directory("memory") {
-            let stat = fs::read_to_string(memory.join("memory.stat")).unwrap_or_default();
-            usage.memory_bytes = hierarchy::number(&memory.join("memory.usage_in_bytes"));
-            usage.working_set_bytes = usage.memory_bytes.saturating_sub(hierarchy::keyed(&stat, "total_inactive_file"));
+            let Memory { bytes, stat } = Memory::read(&memory);
+            usage.memory_bytes = bytes;
+            usage.working_set_bytes = working_set_bytes(bytes, &stat);
             usage.rss_bytes = hierarchy::keyed(&stat, "total_rss");
             usage.page_faults = hierarchy::keyed(&stat, "total_pgfault");
             usage.major_page_faults = hierarchy::keyed(&stat, "total_pgmajfault");
             usage.cache_bytes = hierarchy::keyed(&stat, "total_cache");
             usage.swap_bytes = hierarchy::keyed(&stat, "total_swap");
-            let control = fs::read_to_string(memory.join("memory.oom_control")).unwrap_or_default();
+            let control = hierarchy::read(&memory.join("memory.oom_control")).unwrap_or_default();
             usage.oom_kills = hierarchy::keyed(&control, "oom_kill");
         }
         usage
+    }
+
+    pub(super) fn cpu_and_memory(&self, group: &CgroupPath) -> CpuAndMemory {
+        let memory = self.directory("memory", group).map(|directory| Memory::read(&directory));
+        CpuAndMemory {
+            cpu_ns: self.directory("cpuacct", group).map_or(0, |directory| cpu_ns(&directory)),
+            working_set_bytes: memory.map_or(0, |memory| working_set_bytes(memory.bytes, &memory.stat)),
+        }
+    }
+
+    fn directory(&self, controller: &str, group: &CgroupPath) -> Option<PathBuf> {
+        Some(self.hierarchy(controller)?.directory(group))
     }
 
     fn set(&self, controller: &'static str, group: &CgroupPath, file: &str, value: &str) -> Result<(), CgroupError> {
@@ -167,6 +179,27 @@ impl V1 {
             Limit::Unlimited => self.set(controller, group, file, unlimited),
         }
     }
+}
+
+fn cpu_ns(directory: &Path) -> u64 {
+    hierarchy::number(&directory.join("cpuacct.usage"))
+}
+
+/// What a group says of its memory.
+struct Memory {
+    bytes: u64,
+    stat: String,
+}
+
+impl Memory {
+    fn read(directory: &Path) -> Self {
+        let stat = hierarchy::read(&directory.join("memory.stat")).unwrap_or_default();
+        Self { bytes: hierarchy::number(&directory.join("memory.usage_in_bytes")), stat }
+    }
+}
+
+fn working_set_bytes(memory_bytes: u64, stat: &str) -> u64 {
+    memory_bytes.saturating_sub(hierarchy::keyed(stat, "total_inactive_file"))
 }
 
 /// A new cpuset group has no processors and no memory, and takes no process before it gets some.

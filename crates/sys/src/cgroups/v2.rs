@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::hierarchy::{self, Hierarchy};
 use super::pressure::{self, Pressure, Pressures};
-use super::{CgroupError, CgroupPath, Limit, Limits, Throttling, Usage};
+use super::{CgroupError, CgroupPath, CpuAndMemory, Limit, Limits, Throttling, Usage};
 
 const DEFAULT_PERIOD_US: u64 = 100_000;
 /// What is enabled for groups as far as the kernel has it.
@@ -86,11 +86,11 @@ impl V2 {
         let cpu = hierarchy::read(&directory.join("cpu.stat"))?;
         let stat = hierarchy::read(&directory.join("memory.stat")).unwrap_or_default();
         let events = hierarchy::read(&directory.join("memory.events")).unwrap_or_default();
-        let memory_bytes = hierarchy::number(&directory.join("memory.current"));
+        let memory_bytes = memory_bytes(&directory);
         Ok(Usage {
-            cpu_ns: hierarchy::keyed(&cpu, "usage_usec").saturating_mul(1000),
+            cpu_ns: cpu_ns(&cpu),
             memory_bytes,
-            working_set_bytes: memory_bytes.saturating_sub(hierarchy::keyed(&stat, "inactive_file")),
+            working_set_bytes: working_set_bytes(memory_bytes, &stat),
             rss_bytes: hierarchy::keyed(&stat, "anon"),
             page_faults: hierarchy::keyed(&stat, "pgfault"),
             major_page_faults: hierarchy::keyed(&stat, "pgmajfault"),
@@ -111,6 +111,14 @@ impl V2 {
                 io: pressure(&directory, "io"),
             },
         })
+    }
+
+    pub(super) fn cpu_and_memory(&self, group: &CgroupPath) -> Result<CpuAndMemory, CgroupError> {
+        let directory = self.hierarchy.directory(group);
+        let cpu = hierarchy::read(&directory.join("cpu.stat"))?;
+        let stat = hierarchy::read(&directory.join("memory.stat")).unwrap_or_default();
+        let working_set_bytes = working_set_bytes(memory_bytes(&directory), &stat);
+        Ok(CpuAndMemory { cpu_ns: cpu_ns(&cpu), working_set_bytes })
     }
 
     fn set(&self, controller: &'static str, group: &CgroupPath, file: &str, value: &str) -> Result<(), CgroupError> {
@@ -137,6 +145,18 @@ impl V2 {
             },
         }
     }
+}
+
+fn cpu_ns(stat: &str) -> u64 {
+    hierarchy::keyed(stat, "usage_usec").saturating_mul(1000)
+}
+
+fn memory_bytes(directory: &Path) -> u64 {
+    hierarchy::number(&directory.join("memory.current"))
+}
+
+fn working_set_bytes(memory_bytes: u64, stat: &str) -> u64 {
+    memory_bytes.saturating_sub(hierarchy::keyed(stat, "inactive_file"))
 }
 
 /// What a group waits for, where the kernel tells.
