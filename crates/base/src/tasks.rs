@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -17,6 +18,16 @@ pub struct TaskGroup {
     token: CancellationToken,
     tracker: TaskTracker,
     running: Arc<Mutex<Running>>,
+}
+
+type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+async fn until_cancelled(token: CancellationToken, task: Task) {
+    tokio::select! {
+        biased;
+        () = token.cancelled() => {}
+        () = task => {}
+    }
 }
 
 /// How many tasks run, by name.
@@ -58,11 +69,17 @@ impl TaskGroup {
 
     /// Runs `task` until it ends. It must watch the group's token; use [`Self::spawn_cancellable`] where dropping the
     /// future at any await point is safe.
-    #[expect(clippy::disallowed_methods, reason = "the one place where tasks are spawned")]
     pub fn spawn<F>(&self, name: &str, task: F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
+        self.launch(name, Box::pin(task));
+    }
+
+    /// One function for all tasks: each layer that takes a future by value would hold it twice, and each kind of task would
+    /// have the runtime's code for its own.
+    #[expect(clippy::disallowed_methods, reason = "the one place where tasks are spawned")]
+    fn launch(&self, name: &str, task: Task) {
         let entry = RunningEntry::new(&self.running, name);
         let future = self.tracker.track_future(async move {
             let _entry = entry;
@@ -76,14 +93,8 @@ impl TaskGroup {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let token = self.token();
-        self.spawn(name, async move {
-            tokio::select! {
-                biased;
-                () = token.cancelled() => {}
-                () = task => {}
-            }
-        });
+        let (token, task): (_, Task) = (self.token(), Box::pin(task));
+        self.launch(name, Box::pin(until_cancelled(token, task)));
     }
 
     /// Tells every task to end, without waiting.
