@@ -233,6 +233,10 @@ impl Log {
         while self.checkpoints.front().is_some_and(|checkpoint| checkpoint.revision() < self.main.dropped) {
             self.checkpoints.pop_front();
         }
+        // All that is left is as near to the newest state as to any checkpoint, and each keeps all objects as they were kept.
+        if self.len() as u64 <= CHECKPOINT_EVERY {
+            self.checkpoints.clear();
+        }
     }
 
     /// The oldest revision whose later changes are all here, as upstream counts it: for its error text.

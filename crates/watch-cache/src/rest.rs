@@ -55,7 +55,7 @@ mod tests {
     use storage::Revision;
 
     use super::*;
-    use crate::log::{Batch, Log};
+    use crate::log::{Batch, CHECKPOINT_EVERY, Log, WINDOW};
     use crate::snapshot::Scope;
     use crate::tests::{JsonCodec, indexes, stored};
 
@@ -115,6 +115,26 @@ mod tests {
         }
         assert_eq!(sizes, [PUT_AT_ONCE, PUT_AT_ONCE, 1]);
         assert_eq!(dues, [PAUSE, PAUSE, ROUND]);
+    }
+
+    /// A checkpoint among the last changes has all objects of a cache that nobody writes to any more.
+    #[tokio::test(start_paused = true)]
+    async fn the_log_keeps_nothing_awake_for_long() {
+        let now = Instant::now();
+        let mut log = log_of((0..CHECKPOINT_EVERY).map(|number| format!("a/{number:04}")), now);
+        let first = Arc::downgrade(log.snapshot().get("a/0000").unwrap());
+        for revision in 3..13 {
+            let changes = vec![("b/one".into(), Some(stored("b/one", revision, "blue")))];
+            log.apply(vec![Batch { revision: Revision(revision), changes }], now);
+        }
+        let (mut rounds, later) = (Rounds::new(now), now + WINDOW * 2);
+        for _ in (0..log.snapshot().len()).step_by(PUT_AT_ONCE) {
+            let put = rounds.part(&Arc::clone(log.snapshot()), &codec(), now);
+            log.settle(&put, later);
+        }
+        assert_eq!(at_rest(&log).len(), log.snapshot().len());
+        assert!(first.upgrade().is_none());
+        assert!(log.undo_to(Revision(11)).is_some(), "what the log still has is still reached");
     }
 
     #[tokio::test(start_paused = true)]
