@@ -45,7 +45,11 @@ impl Csi {
         if !driver.can(Capability::ExpandVolume) {
             return Ok(());
         }
-        self.note(claim, IN_PROGRESS).await?;
+        let version = if claim.resize == IN_PROGRESS {
+            claim.version.clone()
+        } else {
+            self.note(claim, &claim.version, IN_PROGRESS).await?
+        };
         let staged = driver.can(Capability::StageUnstageVolume);
         let grown = driver.client.expand(NodeExpandVolumeRequest {
             volume_id: volume.handle.clone(),
@@ -57,42 +61,43 @@ impl Csi {
         });
         if let Err(error) = grown.await {
             if INFEASIBLE.contains(&error.code) {
-                self.note(claim, INFEASIBLE_STATUS).await?;
+                self.note(claim, &version, INFEASIBLE_STATUS).await?;
             }
             let text = format!("NodeExpandVolume.NodeExpandVolume failed for volume {name:?} : {error}");
             self.tell(pod, claim, Level::Warning, "VolumeResizeFailed", &text);
             return Err(CsiError::from(error).into());
         }
-        self.finish(claim).await?;
+        self.finish(claim, &version).await?;
         let text = format!("MountVolume.NodeExpandVolume succeeded for volume {name:?} {}", self.0.csi.node_name);
         self.tell(pod, claim, Level::Normal, "FileSystemResizeSuccessful", &text);
         Ok(())
     }
 
     /// Writes how far the change of a claim's size is.
-    async fn note(&self, claim: &OfClaim, status: &str) -> Result<(), CsiError> {
-        if claim.resize == status {
-            return Ok(());
-        }
-        self.patch(claim, json!({"allocatedResourceStatuses": {"storage": status}})).await
+    async fn note(&self, claim: &OfClaim, version: &str, status: &str) -> Result<String, CsiError> {
+        self.patch(claim, version, json!({"allocatedResourceStatuses": {"storage": status}})).await
     }
 
     /// The claim is as large as its volume.
-    async fn finish(&self, claim: &OfClaim) -> Result<(), CsiError> {
+    async fn finish(&self, claim: &OfClaim, version: &str) -> Result<String, CsiError> {
         let conditions: Vec<Value> = claim.other_conditions.iter().map(|found| to_value(found)).collect();
         let status = json!({
             "capacity": {"storage": claim.grown_to.to_string()},
             "allocatedResourceStatuses": {"storage": null},
             "conditions": conditions,
         });
-        self.patch(claim, status).await
+        self.patch(claim, version, status).await
     }
 
-    async fn patch(&self, claim: &OfClaim, status: Value) -> Result<(), CsiError> {
+    /// Changes the claim where it is still of this version, and tells the one that it has then: a list is replaced as a whole,
+    /// and what others have put there since must not go with it.
+    async fn patch(&self, claim: &OfClaim, version: &str, status: Value) -> Result<String, CsiError> {
         let client = self.0.client.as_ref().ok_or(CsiError::NoClient)?;
         let api = client.namespaced::<PersistentVolumeClaim>(&claim.namespace);
-        let patched = api.patch_status(&claim.name, &Patch::Merge(json!({"status": status}))).await;
-        patched.map(drop).map_err(|source| CsiError::Claim { name: claim.name.clone(), source: Box::new(source) })
+        let body = json!({"metadata": {"resourceVersion": version}, "status": status});
+        let patched = api.patch_status(&claim.name, &Patch::Merge(body)).await;
+        let patched = patched.map(|claim| claim.metadata.resource_version);
+        patched.map_err(|source| CsiError::Claim { name: claim.name.clone(), source: Box::new(source) })
     }
 
     /// Both who uses the volume and whose it is hear of it.

@@ -1,11 +1,12 @@
 //! Volumes of a driver at a real socket, for whole pods, with a small API server.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use api_types::storage_v1::CSIDriver;
 use base::{CancellationToken, Rng, SystemClock, TaskGroup};
 use client::fake::FakeServer;
-use client::{InformerOptions, Informers};
+use client::{Body, Client, InformerOptions, Informers, Transport, TransportError};
 use kubelet_node::csi::CsiNodes;
 use node_api::csi::fake::{FakeDriver, Fault};
 use node_api::csi::v1::{VolumeUsage, volume_capability, volume_usage};
@@ -60,6 +61,7 @@ impl NodeView for View {
 pub(super) struct Bench {
     dir: tempfile::TempDir,
     pub(super) server: FakeServer,
+    client: Client,
     pub(super) driver: FakeDriver,
     view: Arc<View>,
     pub(super) events: Arc<RecordedEvents>,
@@ -96,7 +98,8 @@ impl Bench {
         csi.drivers.put_for_test(DRIVER, &socket);
         let (view, events) = (Arc::default(), Arc::default());
         let (labels, metrics) = (Labels::default(), KubeletMetrics::unseen());
-        Self { dir, server, driver, view, events, csi, labels, metrics, token }
+        let client = server.client();
+        Self { dir, server, client, driver, view, events, csi, labels, metrics, token }
     }
 
     /// The volumes of a kubelet that starts now.
@@ -110,7 +113,7 @@ impl Bench {
             layout: Layout::new(self.root()),
             mounts,
             objects: Arc::new(FixedObjects::default()),
-            client: Some(self.server.client()),
+            client: Some(self.client.clone()),
             node: self.view.clone(),
             clock: SystemClock::shared(),
             rng: Rng::seeded(1),
@@ -421,6 +424,45 @@ async fn a_volume_that_has_grown_grows_on_the_node() {
     set.mount(&claiming("u1")).await.unwrap();
     let grown = bench.driver.calls().into_iter().filter(|call| call.starts_with("expand")).count();
     assert_eq!(grown, 2, "once is enough");
+}
+
+/// Has somebody else write a condition of the claim before the first patch of it.
+struct Meanwhile {
+    inner: Arc<dyn Transport>,
+    server: FakeServer,
+    is_done: AtomicBool,
+}
+
+#[async_trait]
+impl Transport for Meanwhile {
+    async fn send(&self, request: http::Request<bytes::Bytes>) -> Result<http::Response<Body>, TransportError> {
+        if request.method() == http::Method::PATCH && !self.is_done.swap(true, Ordering::Relaxed) {
+            let mut changed = claim("1Gi");
+            changed["status"]["conditions"][0] = json!({"type": "VolumeUnhealthy", "status": "True"});
+            self.server.put("v1/persistentvolumeclaims", changed);
+        }
+        self.inner.send(request).await
+    }
+
+    fn server(&self) -> &str {
+        self.inner.server()
+    }
+}
+
+#[tokio::test]
+async fn what_others_say_of_a_claim_stays_when_its_volume_has_grown() {
+    let mut bench = Bench::new(json!({"attachRequired": false}));
+    bench.server.put("v1/persistentvolumes", volume("2Gi"));
+    let (inner, server) = (bench.server.transport(), bench.server.clone());
+    bench.client = bench.server.client_over(Arc::new(Meanwhile { inner, server, is_done: AtomicBool::new(false) }));
+    let set = bench.start();
+    drop(set.mount(&claiming("u1")).await);
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    set.mount(&claiming("u1")).await.unwrap();
+    let status = bench.server.objects("v1/persistentvolumeclaims").remove(0)["status"].take();
+    assert_eq!(status["capacity"]["storage"], "2Gi");
+    let conditions: Vec<&Value> = status["conditions"].as_array().unwrap().iter().map(|found| &found["type"]).collect();
+    assert_eq!(conditions, ["VolumeUnhealthy", "ModifyingVolume"]);
 }
 
 #[tokio::test]

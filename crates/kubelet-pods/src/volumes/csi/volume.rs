@@ -69,6 +69,8 @@ pub(super) struct OfClaim {
     pub(super) namespace: String,
     pub(super) name: String,
     pub(super) uid: String,
+    /// Its resource version.
+    pub(super) version: String,
     pub(super) size: Quantity,
     /// The size that the volume itself has.
     pub(super) grown_to: Quantity,
@@ -115,6 +117,7 @@ impl CsiVolume {
             namespace: claim.metadata.namespace.clone(),
             name: claim.metadata.name.clone(),
             uid: claim.metadata.uid.clone(),
+            version: claim.metadata.resource_version.clone(),
             size: storage(&status.capacity),
             grown_to: storage(&volume.spec.capacity),
             resize: status.allocated_resource_statuses.get("storage").cloned().unwrap_or_default(),
