@@ -439,7 +439,9 @@ async fn what_policies_did_is_noted_and_counted() {
         .binding(json!({"validationActions": ["Warn", "Audit"]}))
         .install(api, "p")
         .await;
-    mutating(json!([merging("Object{data: {'m': 'x'}}")])).install(api, "m").await;
+    // The server makes a map of its own at its start, in another namespace, which may come to it as late as this.
+    let here = json!({"matchConditions": [{"name": "here", "expression": "request.namespace == 'default'"}]});
+    mutating(json!([merging("Object{data: {'m': 'x'}}")])).policy(here).install(api, "m").await;
     assert_eq!(create(api, json!({"k": "x"})).await.code, 201);
     let [event] = audited.events(&format!("{MAPS}?dryRun=All")).await.try_into().expect("one event");
     let annotations = &event["annotations"];
@@ -453,7 +455,8 @@ async fn what_policies_did_is_noted_and_counted() {
         ("validating", r#"enforcement_action="audit",error_type="no_error",policy="p",policy_binding="p""#),
         ("mutating", r#"error_type="no_error",policy="m",policy_binding="m""#),
     ] {
-        let line = format!("apiserver_{name}_admission_policy_check_total{{{labels}}} 1");
-        assert!(metrics.lines().any(|own| own == line), "{line}");
+        let name = format!("apiserver_{name}_admission_policy_check_total");
+        let counted: Vec<&str> = metrics.lines().filter(|line| line.starts_with(&name)).collect();
+        assert!(counted.contains(&format!("{name}{{{labels}}} 1").as_str()), "{labels} is not in {counted:#?}");
     }
 }
