@@ -179,6 +179,10 @@ impl Snapshot {
     }
 
     fn reindex(&mut self, previous: Option<&Arc<Stored>>, current: Option<&Arc<Stored>>) {
+        // It goes into the log, where the same is asked of it again, so it had better be read once.
+        if !self.indexes.is_empty() {
+            previous.map(|stored| stored.object());
+        }
         for (index, map) in self.indexes.iter().zip(&mut self.by_value) {
             if let Some(at) = previous.and_then(|stored| place(index, stored)) {
                 map.remove(&at);

@@ -1,6 +1,6 @@
 //! One stored version of an object: parsed once, encoded once per media type, shared by everyone who reads it.
 //!
-//! One that nobody asks for is at rest: it is its encoding alone, a third or fourth of what it takes as structs, and is
+//! One that nobody asks for is at rest: it is its encoding alone, less than a third of what it takes as structs, and is
 //! read again by the next who asks. Whoever is sent that very encoding does not wake it.
 
 use std::any::Any;
@@ -59,7 +59,8 @@ impl Encodings {
     fn read(&self, mut empty: Box<dyn Object>) -> Result<Box<dyn Object>, String> {
         if let Some(message) = self.protobuf.get() {
             protobuf::decode(message, empty.as_reflect_mut()).map_err(|error| error.to_string())?;
-        } else if let Some(text) = self.json.get() {
+        } else {
+            let text = self.json.get().ok_or("there is nothing to read")?;
             json::decode(text, empty.as_reflect_mut()).map_err(|error| error.to_string())?;
         }
         Ok(empty)

@@ -75,8 +75,7 @@ impl Inner {
                 continue;
             }
             let began = Instant::now();
-            // On the heap while it lasts: what a run needs at most, some 30 KiB, would be every worker's for all its life,
-            // and several times over, as the layers around a task move it about.
+            // On the heap while it lasts: what a run needs at most, some 30 KiB, would be every worker's for all its life.
             let ran = Box::pin(self.run_once(uid, &job, last_end)).await;
             self.measure_run(uid, &job, began, last_end.is_none());
             last_end = Some(Instant::now());
