@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use base::{SharedClock, TaskGroup, TokioClock};
 use component_base::metrics::{Metrics, MetricsOptions};
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 use super::*;
 use crate::sink::SinkError;
@@ -158,6 +158,26 @@ async fn only_strict_modes_tell_a_request_that_its_event_is_lost() {
         assert_eq!(bench.batches(), [[name]]);
         assert_eq!(bench.lost("takes").is_some(), name == "refused", "{mode:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_that_end_at_a_time_share_a_write() {
+    let (bench, last) = (Arc::new(Bench::new(Mode::Blocking, BATCHING, None)), Arc::new(Notify::new()));
+    let mut requests = tokio::task::JoinSet::new();
+    for name in ["d", "a", "b", "c"] {
+        let (bench, last) = (Arc::clone(&bench), Arc::clone(&last));
+        requests.spawn(async move {
+            match name {
+                "c" => last.notify_one(),
+                // Ready when the writer has heard of the others already.
+                "d" => last.notified().await,
+                _ => {}
+            }
+            bench.backend.deliver(&event(name, 0)).await
+        });
+    }
+    assert_eq!(requests.join_all().await, [true; 4]);
+    assert_eq!(bench.batches(), [["a", "b", "c", "d"]], "more than a batch has that waits for others");
 }
 
 #[tokio::test(start_paused = true)]
