@@ -138,7 +138,7 @@ impl Store {
         match &live.raw {
             Some(raw) if *raw == value && !live.stale => return Ok(Swap::Done(Arc::clone(&live.item))),
             Some(_) => {}
-            None if self.same_as_cached(live, &value) => {
+            None if live.item.may_be_stored_as(&value) => {
                 // The cache may be behind, so that "nothing to do" has to be seen in the store itself. And what is there
                 // may be of an older version: then there is something to do.
                 match self.read(relative).await?.0 {
@@ -151,10 +151,6 @@ impl Store {
             None => {}
         }
         self.write(relative, Expect::At(live.item.revision()), (object, value), managed_fields, "update").await
-    }
-
-    fn same_as_cached(&self, live: &Live, value: &Bytes) -> bool {
-        self.codec.encode(&mut *live.item.object().clone_object()) == value
     }
 
     /// Removes the object that was seen; `Done` gives it as of its deletion.

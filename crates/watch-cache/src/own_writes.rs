@@ -11,7 +11,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use storage::Revision;
 
-use crate::Stored;
+use crate::{Fingerprint, Stored};
 
 /// More are not kept: their versions are parsed like anybody else's.
 const MAX_WAITING: usize = 1024;
@@ -52,7 +52,7 @@ impl OwnWrites {
         let (key, write) = writes.remove_entry(key)?;
         let (stored, left) = match write {
             Write::Announced(object, own) if own == *value => {
-                let stored = Arc::new(Stored::new(Arc::clone(&key), revision, object, own.len()));
+                let stored = Arc::new(Stored::new(Arc::clone(&key), revision, object, Fingerprint::of(&own)));
                 (Some(Arc::clone(&stored)), Some(Write::Brought(stored)))
             }
             Write::Answered(stored) if stored.revision() == revision => (Some(stored), None),
@@ -77,7 +77,7 @@ impl OwnWrites {
         let mut writes = self.0.lock();
         match writes.remove(key).expect(ENDED_BY_ITSELF) {
             Write::Announced(object, value) => {
-                let stored = Arc::new(Stored::new(Arc::clone(key), revision, object, value.len()));
+                let stored = Arc::new(Stored::new(Arc::clone(key), revision, object, Fingerprint::of(&value)));
                 writes.insert(Arc::clone(key), Write::Answered(Arc::clone(&stored)));
                 stored
             }
@@ -101,7 +101,6 @@ const ENDED_BY_ITSELF: &str = "invariant: a write stays announced until its anno
 /// A write under way. Dropped without an answer, it is withdrawn.
 pub struct Announcement<'a> {
     key: Arc<str>,
-    value_bytes: usize,
     /// `None` once it has ended.
     state: Option<State<'a>>,
 }
@@ -109,19 +108,21 @@ pub struct Announcement<'a> {
 enum State<'a> {
     Heard(&'a OwnWrites),
     /// Nobody was told.
-    Unheard(Box<dyn Object>),
+    Unheard(Box<dyn Object>, Fingerprint),
 }
 
 impl<'a> Announcement<'a> {
     pub(crate) fn new(writes: &'a OwnWrites, key: &Arc<str>, object: Box<dyn Object>, value: &Bytes) -> Self {
-        let state = writes.announce(key, object, value).map_or(State::Heard(writes), State::Unheard);
-        Self { key: Arc::clone(key), value_bytes: value.len(), state: Some(state) }
+        match writes.announce(key, object, value) {
+            None => Self { key: Arc::clone(key), state: Some(State::Heard(writes)) },
+            Some(object) => Self::unheard(key, object, value),
+        }
     }
 
     /// A write that no watch is told of.
     #[must_use]
     pub fn unheard(key: &Arc<str>, object: Box<dyn Object>, value: &Bytes) -> Self {
-        Self { key: Arc::clone(key), value_bytes: value.len(), state: Some(State::Unheard(object)) }
+        Self { key: Arc::clone(key), state: Some(State::Unheard(object, Fingerprint::of(value))) }
     }
 
     /// The write happened: the version that it made.
@@ -130,7 +131,7 @@ impl<'a> Announcement<'a> {
         Arc::new(match self.end() {
             // The cache keeps its version for long, and without the encodings that the writer's answer needs.
             State::Heard(writes) => writes.answered(&self.key, revision).without_encodings(),
-            State::Unheard(object) => Stored::new(Arc::clone(&self.key), revision, object, self.value_bytes),
+            State::Unheard(object, fingerprint) => Stored::new(Arc::clone(&self.key), revision, object, fingerprint),
         })
     }
 
@@ -139,7 +140,7 @@ impl<'a> Announcement<'a> {
     pub fn withdraw(mut self) -> Box<dyn Object> {
         match self.end() {
             State::Heard(writes) => writes.withdrawn(&self.key),
-            State::Unheard(object) => object,
+            State::Unheard(object, _) => object,
         }
     }
 

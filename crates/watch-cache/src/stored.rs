@@ -18,7 +18,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use storage::{KeyValue, Revision};
 
-use crate::{Codec, CorruptObject, CorruptStage, VersionId};
+use crate::{Codec, CorruptObject, CorruptStage, Fingerprint, VersionId};
 
 /// What a version takes for each byte of its stored form, parsed and encoded once; as measured with pods.
 const BYTES_PER_STORED_BYTE: usize = 4;
@@ -35,7 +35,8 @@ pub struct Stored {
     at_rest: Option<Arc<dyn Codec>>,
     /// Whether somebody has asked for the object since [`Self::was_asked_for`].
     asked_for: AtomicBool,
-    stored_bytes: usize,
+    /// Of its stored form.
+    fingerprint: Fingerprint,
     encodings: Arc<Encodings>,
     /// The object in other API versions, as far as somebody has asked for them.
     views: Mutex<Vec<(VersionId, Arc<Stored>)>>,
@@ -68,24 +69,24 @@ impl Encodings {
 }
 
 impl Stored {
-    /// The object that `key` (relative to the resource's prefix) had at `revision`, in a value of `stored_bytes`.
+    /// The object that `key` (relative to the resource's prefix) had at `revision`, in a value of this fingerprint.
     #[must_use]
-    pub fn new(key: Arc<str>, revision: Revision, mut object: Box<dyn Object>, stored_bytes: usize) -> Self {
+    pub fn new(key: Arc<str>, revision: Revision, mut object: Box<dyn Object>, fingerprint: Fingerprint) -> Self {
         object.meta_mut().resource_version = revision.to_string();
-        Self::new_encoded_later(key, revision, object.into(), stored_bytes)
+        Self::new_encoded_later(key, revision, object.into(), fingerprint)
     }
 
     /// An object that was never written, or not in this form: of a dry run, or converted. Its resource version is left as
     /// it is.
     #[must_use]
     pub fn unwritten(key: Arc<str>, revision: Revision, object: Box<dyn Object>) -> Self {
-        Self::new_encoded_later(key, revision, object.into(), 0)
+        Self::new_encoded_later(key, revision, object.into(), Fingerprint::default())
     }
 
     /// The same without the encodings it has by now: whoever keeps it for long keeps no more than a reader needs.
     #[must_use]
     pub(crate) fn without_encodings(&self) -> Self {
-        Self::new_encoded_later(Arc::clone(&self.key), self.revision, self.shared_object(), self.stored_bytes)
+        Self::new_encoded_later(Arc::clone(&self.key), self.revision, self.shared_object(), self.fingerprint)
     }
 
     /// Decodes a pair of the store.
@@ -98,17 +99,17 @@ impl Stored {
             return Err(corrupt(CorruptStage::Transformed, why.to_owned()));
         }
         let object = codec.decode(&kv.value).map_err(|message| corrupt(CorruptStage::Decoded, message))?;
-        Ok(Arc::new(Self::new(key, kv.mod_revision, object, kv.value.len())))
+        Ok(Arc::new(Self::new(key, kv.mod_revision, object, Fingerprint::of(&kv.value))))
     }
 
-    fn new_encoded_later(key: Arc<str>, revision: Revision, object: Arc<dyn Object>, stored_bytes: usize) -> Self {
+    fn new_encoded_later(key: Arc<str>, revision: Revision, object: Arc<dyn Object>, fingerprint: Fingerprint) -> Self {
         Self {
             key,
             revision,
             object: object.into(),
             at_rest: None,
             asked_for: AtomicBool::new(false),
-            stored_bytes,
+            fingerprint,
             encodings: Arc::default(),
             views: Mutex::default(),
         }
@@ -128,7 +129,7 @@ impl Stored {
             object: OnceLock::new(),
             at_rest: Some(Arc::clone(codec)),
             asked_for: AtomicBool::new(false),
-            stored_bytes: self.stored_bytes,
+            fingerprint: self.fingerprint,
             encodings: Arc::new(encodings),
             views: Mutex::default(),
         }))
@@ -230,7 +231,7 @@ impl Stored {
     /// The same object as of a later revision: what a deletion event shows.
     #[must_use]
     pub fn at(&self, revision: Revision) -> Self {
-        Self::new(Arc::clone(&self.key), revision, self.object().clone_object(), self.stored_bytes)
+        Self::new(Arc::clone(&self.key), revision, self.object().clone_object(), self.fingerprint)
     }
 
     /// `{namespace}/{name}`, or the name alone where the kind has no namespaces.
@@ -243,6 +244,12 @@ impl Stored {
     #[must_use]
     pub fn revision(&self) -> Revision {
         self.revision
+    }
+
+    /// Whether this may be stored as `value`; one that differs in length or hash is not.
+    #[must_use]
+    pub fn may_be_stored_as(&self, value: &[u8]) -> bool {
+        self.fingerprint == Fingerprint::of(value)
     }
 
     /// The object.
@@ -268,7 +275,7 @@ impl Stored {
     /// changes and sums of it stay true.
     #[must_use]
     pub fn size_bytes(&self) -> usize {
-        size_of::<Self>() + self.key.len() + self.stored_bytes * BYTES_PER_STORED_BYTE
+        size_of::<Self>() + self.key.len() + self.fingerprint.length() * BYTES_PER_STORED_BYTE
     }
 
     /// The object as JSON, as a get shows it, without a newline.

@@ -28,7 +28,7 @@ impl Codec for JsonCodec {
 pub(crate) fn stored(key: &str, revision: i64, colour: &str) -> Arc<Stored> {
     let mut object = Unstructured::new("example.com/v1", "Thing");
     object.metadata.labels.insert("colour".into(), colour.into());
-    Arc::new(Stored::new(key.into(), Revision(revision), Box::new(object), 10))
+    Arc::new(Stored::new(key.into(), Revision(revision), Box::new(object), Fingerprint::of(&[0; 10])))
 }
 
 fn colour(object: &dyn Object) -> Option<String> {
@@ -132,7 +132,7 @@ async fn the_log_is_bounded_by_age_and_bytes_but_keeps_a_few() {
             let at = if number <= changes { started } else { started + aged };
             let revision = Revision(number);
             let object = Box::new(Unstructured::new("example.com/v1", "Thing"));
-            let item = Arc::new(Stored::new("n/k".into(), revision, object, bytes));
+            let item = Arc::new(Stored::new("n/k".into(), revision, object, Fingerprint::of(&vec![0; bytes])));
             log.apply(vec![Batch { revision, changes: vec![(Arc::clone(item.key()), Some(item))] }], at);
         }
         assert_eq!(log.len(), kept, "{name}");

@@ -177,8 +177,13 @@ impl Writer {
 
     /// Writes a free-form object.
     pub fn object(&mut self, map: &ValueMap<String, Value>) {
+        self.object_of(map.iter().map(|(name, item)| (name.as_str(), item)));
+    }
+
+    /// Writes a free-form object of these members.
+    pub fn object_of<'v>(&mut self, members: impl Iterator<Item = (&'v str, &'v Value)>) {
         self.out.push('{');
-        for (index, (name, item)) in map.iter().enumerate() {
+        for (index, (name, item)) in members.enumerate() {
             if index > 0 {
                 self.out.push(',');
             }

@@ -285,7 +285,7 @@ impl FieldManager<'_> {
         }
         let mut managers = self.of_known_versions(managers);
         for record in managers.entries.values_mut() {
-            record.set = record.set.reconciled(self.node);
+            record.set.reconcile(self.node);
         }
         let (mut object, managers) = self.merged(base, applied, managers, options)?;
         if options.manager == KUBECTL {

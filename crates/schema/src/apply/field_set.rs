@@ -1,17 +1,17 @@
 //! Sets of places in an object, and their `FieldsV1` form.
 
-use std::collections::{BTreeMap, btree_map};
-
-use api_machinery::json::{self, DecodeError, Reader, Token, Writer};
-use serde_json::Value;
-
 use super::path::{Element, FieldPath};
-use crate::type_node::TypeNode;
+use crate::type_node::{Class, ListKind, TypeNode};
+
+mod fields_v1;
+
+pub use fields_v1::FieldSetError;
 
 /// A set of places; a tree by first step. An entry is there when it is in the set or holds something that is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet {
-    entries: BTreeMap<Element, Entry>,
+    /// Sorted by step, each of which is there once.
+    entries: Vec<(Element, Entry)>,
 }
 
 /// What a set says of one step.
@@ -32,18 +32,25 @@ impl Entry {
     pub(super) fn is_empty(&self) -> bool {
         !self.owned && self.below.is_empty()
     }
-
-    /// As it is written: without a dot, an entry with nothing below it is itself in the set, also where that is only what
-    /// is not known.
-    fn read(has_dot: bool, below: FieldSet) -> Self {
-        Self { owned: has_dot || below.is_empty(), below }
-    }
 }
 
-/// A text that is no field set.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("error decoding set: {0}")]
-pub struct FieldSetError(pub String);
+/// Steps in any order; of two entries of one step the last counts.
+impl FromIterator<(Element, Entry)> for FieldSet {
+    fn from_iter<I: IntoIterator<Item = (Element, Entry)>>(entries: I) -> Self {
+        let mut entries: Vec<(Element, Entry)> = entries.into_iter().collect();
+        if !entries.is_sorted_by(|(one, _), (next, _)| one < next) {
+            entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+            entries.dedup_by(|(step, later), (first_step, first)| {
+                let is_same = step == first_step;
+                if is_same {
+                    std::mem::swap(first, later);
+                }
+                is_same
+            });
+        }
+        Self { entries }
+    }
+}
 
 impl FieldSet {
     /// The set of these dotted field paths, such as `metadata.name`.
@@ -60,56 +67,74 @@ impl FieldSet {
         self.entries.is_empty()
     }
 
+    /// Where a step is, or would have to be.
+    fn position(&self, step: &Element) -> Result<usize, usize> {
+        self.entries.binary_search_by(|(there, _)| there.cmp(step))
+    }
+
+    fn get(&self, step: &Element) -> Option<&Entry> {
+        self.position(step).ok().and_then(|index| self.entries.get(index)).map(|(_, entry)| entry)
+    }
+
     /// Adds a place; the root is never in a set.
     pub fn insert(&mut self, path: &[Element]) {
         let Some((first, rest)) = path.split_first() else { return };
-        // A step is only copied when it is new: walks insert many places below the same few steps.
-        if !self.entries.contains_key(first) {
-            self.entries.insert(first.clone(), Entry::default());
-        }
-        let Some(entry) = self.entries.get_mut(first) else { return };
+        let index = self.position(first).unwrap_or_else(|index| {
+            self.entries.insert(index, (first.clone(), Entry::default()));
+            index
+        });
+        let Some((_, entry)) = self.entries.get_mut(index) else { return };
         if rest.is_empty() { entry.owned = true } else { entry.below.insert(rest) }
     }
 
-    /// Says what a walk found at and below a step; it found something.
+    /// Says what a walk found at and below a step; it found something. Walks go from step to step in order: what comes out
+    /// of order moves all that comes after it.
     pub(super) fn put(&mut self, step: Element, found: Entry) {
-        self.entries.insert(step, found);
+        if self.entries.last().is_none_or(|(last, _)| *last < step) {
+            self.entries.push((step, found));
+            return;
+        }
+        match self.position(&step) {
+            Ok(index) => self.entries[index].1 = found,
+            Err(index) => self.entries.insert(index, (step, found)),
+        }
     }
 
     /// Whether a place is in the set.
     pub fn contains(&self, path: &[Element]) -> bool {
         match path.split_first() {
             None => false,
-            Some((first, [])) => self.entries.get(first).is_some_and(|entry| entry.owned),
-            Some((first, rest)) => self.entries.get(first).is_some_and(|entry| entry.below.contains(rest)),
+            Some((first, [])) => self.has(first),
+            Some((first, rest)) => self.get(first).is_some_and(|entry| entry.below.contains(rest)),
         }
     }
 
     /// Whether the place one step down is in the set.
     pub fn has(&self, step: &Element) -> bool {
-        self.entries.get(step).is_some_and(|entry| entry.owned)
+        self.get(step).is_some_and(|entry| entry.owned)
     }
 
     /// The set below a step, if anything is.
     pub fn below(&self, step: &Element) -> Option<&Self> {
-        self.entries.get(step).map(|entry| &entry.below).filter(|below| !below.is_empty())
+        self.get(step).map(|entry| &entry.below).filter(|below| !below.is_empty())
     }
 
     /// Places of either.
     #[must_use]
     pub fn union(mut self, other: Self) -> Self {
-        for (step, entry) in other.entries {
-            match self.entries.entry(step) {
-                btree_map::Entry::Vacant(vacant) => {
-                    vacant.insert(entry);
-                }
-                btree_map::Entry::Occupied(mut mine) => {
-                    let mine = mine.get_mut();
-                    mine.owned |= entry.owned;
-                    mine.below = std::mem::take(&mut mine.below).union(entry.below);
-                }
-            }
+        if self.is_empty() || other.is_empty() {
+            return if self.is_empty() { other } else { self };
         }
+        self.entries.extend(other.entries);
+        self.entries.sort_by(|(one, _), (next, _)| one.cmp(next));
+        self.entries.dedup_by(|(step, theirs), (first_step, mine)| {
+            let is_same = step == first_step;
+            if is_same {
+                mine.owned |= theirs.owned;
+                mine.below = std::mem::take(&mut mine.below).union(std::mem::take(&mut theirs.below));
+            }
+            is_same
+        });
         self
     }
 
@@ -117,11 +142,11 @@ impl FieldSet {
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let common = self.entries.iter().filter_map(|(step, entry)| {
-            let theirs = other.entries.get(step)?;
+            let theirs = other.get(step)?;
             let both = Entry { owned: entry.owned && theirs.owned, below: entry.below.intersection(&theirs.below) };
-            Some((step.clone(), both))
+            (!both.is_empty()).then(|| (step.clone(), both))
         });
-        Self { entries: common.filter(|(_, entry)| !entry.is_empty()).collect() }
+        Self { entries: common.collect() }
     }
 
     /// Places that are not in the other; places below those stay.
@@ -143,16 +168,17 @@ impl FieldSet {
 
     /// Goes through the steps that both sets have, and drops those of which `keep` says so or nothing is left.
     fn shrink(&mut self, other: &Self, keep: &dyn Fn(&mut Entry, &Entry) -> bool) {
-        for (step, theirs) in &other.entries {
-            let Some(entry) = self.entries.get_mut(step) else { continue };
-            let kept = keep(entry, theirs);
-            if kept {
-                entry.below.shrink(&theirs.below, keep);
-            }
-            if !kept || entry.is_empty() {
-                self.entries.remove(step);
-            }
+        if other.is_empty() {
+            return;
         }
+        self.entries.retain_mut(|(step, entry)| {
+            let Some(theirs) = other.get(step) else { return true };
+            if !keep(entry, theirs) {
+                return false;
+            }
+            entry.below.shrink(&theirs.below, keep);
+            !entry.is_empty()
+        });
     }
 
     /// The same with every declared struct field on the way to a place, so that emptied structs are removed as well.
@@ -171,7 +197,10 @@ impl FieldSet {
     #[must_use]
     pub fn keeps(&self, other: &Self, node: TypeNode<'_>) -> bool {
         other.entries.iter().all(|(step, theirs)| {
-            let Some(mine) = self.entries.get(step) else { return false };
+            let Some(mine) = self.get(step) else { return false };
+            if mine.owned && theirs.below.is_empty() {
+                return true;
+            }
             let (is_declared, below_type) = member_of(node, step);
             let is_kept = mine.owned || (!theirs.owned && is_declared);
             is_kept && mine.below.keeps(&theirs.below, below_type)
@@ -179,23 +208,23 @@ impl FieldSet {
     }
 
     /// Makes the set fit its type: what lies below an atomic place becomes the place, unknown places go.
-    #[must_use]
-    pub fn reconciled(&self, node: TypeNode<'_>) -> Self {
-        use crate::type_node::{Class, ListKind};
-        let fitted = self.entries.iter().filter_map(|(step, entry)| {
+    pub fn reconcile(&mut self, node: TypeNode<'_>) {
+        self.entries.retain_mut(|(step, entry)| {
             let below_type = match step {
-                Element::Field(name) => node.member(name)?,
-                _ => node.item(),
+                Element::Field(name) => node.member(name),
+                _ => Some(node.item()),
             };
-            let atomic = matches!(below_type.class(), Class::Map { atomic: true } | Class::List(ListKind::Atomic));
-            let entry = match below_type.class() {
-                Class::Deduced => entry.clone(),
-                _ if atomic && !entry.below.is_empty() => Entry { owned: true, below: Self::default() },
-                _ => Entry { owned: entry.owned, below: entry.below.reconciled(below_type) },
-            };
-            Some((step.clone(), entry))
+            let Some(below_type) = below_type else { return false };
+            if entry.below.is_empty() {
+                return !entry.is_empty();
+            }
+            match below_type.class() {
+                Class::Deduced => {}
+                Class::Map { atomic: true } | Class::List(ListKind::Atomic) => *entry = Entry::opaque(),
+                _ => entry.below.reconcile(below_type),
+            }
+            !entry.is_empty()
         });
-        Self { entries: fitted.filter(|(_, entry)| !entry.is_empty()).collect() }
     }
 
     /// All places, in order.
@@ -215,100 +244,6 @@ impl FieldSet {
             prefix.pop();
         }
     }
-
-    /// The `FieldsV1` form, as text: its order of keys is not that of ordinary maps.
-    pub fn to_fields_v1(&self) -> String {
-        let mut out = Writer::default();
-        self.write(&mut out, false);
-        out.into_string()
-    }
-
-    fn write(&self, out: &mut Writer, owned: bool) {
-        out.symbol('{');
-        let mut first = true;
-        if owned && !self.is_empty() {
-            out.raw("\".\":{}");
-            first = false;
-        }
-        for (step, entry) in &self.entries {
-            if !std::mem::take(&mut first) {
-                out.symbol(',');
-            }
-            step.write_key(out);
-            entry.below.write(out, entry.owned);
-        }
-        out.symbol('}');
-    }
-
-    /// Reads the `FieldsV1` form.
-    ///
-    /// # Errors
-    /// Names what is no part of a set.
-    pub fn from_fields_v1(value: &Value) -> Result<Self, FieldSetError> {
-        if !value.is_object() {
-            return Err(FieldSetError("expected an object".into()));
-        }
-        Self::from_fields_v1_text(&json::encode_value(value))
-    }
-
-    /// Reads the `FieldsV1` form from its text; what is no JSON, or null, says nothing.
-    ///
-    /// # Errors
-    /// As [`from_fields_v1`](Self::from_fields_v1).
-    pub fn from_fields_v1_text(text: &str) -> Result<Self, FieldSetError> {
-        let mut reader = Reader::new(text);
-        match read_set(&mut reader).and_then(|set| Ok(reader.end().map(|()| set)?)) {
-            Ok(set) => Ok(set.unwrap_or_default()),
-            Err(ReadError::NoJson) => Ok(Self::default()),
-            Err(ReadError::Set(error)) => Err(error),
-        }
-    }
-}
-
-/// Why a text is no field set.
-enum ReadError {
-    NoJson,
-    Set(FieldSetError),
-}
-
-impl From<DecodeError> for ReadError {
-    fn from(_: DecodeError) -> Self {
-        Self::NoJson
-    }
-}
-
-/// The set that stands next; nothing for null.
-fn read_set(reader: &mut Reader<'_>) -> Result<Option<FieldSet>, ReadError> {
-    match reader.token()? {
-        Token::Object => read_entries(reader).map(|(_, set)| Some(set)),
-        Token::Null => Ok(None),
-        _ => Err(ReadError::Set(FieldSetError("expected an object".into()))),
-    }
-}
-
-/// The entries of an object that has begun, and whether a dot is among them.
-fn read_entries(reader: &mut Reader<'_>) -> Result<(bool, FieldSet), ReadError> {
-    let (mut first, mut has_dot, mut set) = (true, false, FieldSet::default());
-    while let Some(key) = reader.key(&mut first)? {
-        if key == "." {
-            has_dot = true;
-            reader.skip_value()?;
-            continue;
-        }
-        match read_step(&key).map_err(ReadError::Set)? {
-            None => reader.skip_value()?,
-            Some(step) => {
-                let Token::Object = reader.token()? else { return Err(ReadError::Set(nothing_below(&key))) };
-                let (has_dot, below) = read_entries(reader)?;
-                set.entries.insert(step, Entry::read(has_dot, below));
-            }
-        }
-    }
-    Ok((has_dot, set))
-}
-
-fn nothing_below(key: &str) -> FieldSetError {
-    FieldSetError(format!("expected an object below {key}"))
 }
 
 /// Whether a step is a declared field, and the type of what it leads to.
@@ -319,40 +254,6 @@ fn member_of<'t>(node: TypeNode<'t>, step: &Element) -> (bool, TypeNode<'t>) {
             None => (false, node.entry().unwrap_or(TypeNode::deduced())),
         },
         _ => (false, node.item()),
-    }
-}
-
-impl Element {
-    /// Writes the step as a key of the `FieldsV1` form.
-    fn write_key(&self, out: &mut Writer) {
-        match self {
-            Self::Field(name) => out.prefixed_key("f:", name),
-            Self::Key(members) => {
-                let mut text = Writer::default();
-                text.object(members);
-                out.prefixed_key("k:", &text.into_string());
-            }
-            Self::Value(value) => out.prefixed_key("v:", &json::encode_value(value)),
-            Self::Index(index) => out.prefixed_key("i:", &index.to_string()),
-        }
-    }
-}
-
-/// One key of the `FieldsV1` form; `None` for kinds of steps that are not known.
-fn read_step(key: &str) -> Result<Option<Element>, FieldSetError> {
-    let bad = |problem: String| FieldSetError(format!("{problem}: {key}"));
-    let (prefix, text) = key.split_once(':').ok_or_else(|| bad("missing colon".into()))?;
-    let parse = || json::parse_value(text).map_err(|error| bad(error.to_string()));
-    match prefix {
-        "f" => Ok(Some(Element::field(text))),
-        "v" => Ok(Some(Element::Value(parse()?))),
-        "k" => match parse()? {
-            Value::Object(members) => Ok(Some(Element::Key(members))),
-            _ => Err(bad("expected an object".into())),
-        },
-        "i" => text.parse().map(|index| Some(Element::Index(index))).map_err(|_| bad("expected a number".into())),
-        _ if prefix.len() == 1 => Ok(None),
-        _ => Err(bad("unknown prefix".into())),
     }
 }
 

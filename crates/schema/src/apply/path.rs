@@ -1,18 +1,18 @@
 //! Steps into an object, how they sort, and how they print.
 
-use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
+use smol_str::SmolStr;
 
 /// One step: a field or map key, a keyed item, an item of a set, or a list index.
 #[derive(Clone, Debug)]
 pub enum Element {
     /// A field or map key.
-    Field(Cow<'static, str>),
-    /// An item of a keyed list: its key members, by name.
-    Key(Map<String, Value>),
+    Field(SmolStr),
+    /// An item of a keyed list: its key members, sorted by name.
+    Key(Vec<(SmolStr, Value)>),
     /// An item of a set.
     Value(Value),
     /// An item by position.
@@ -25,12 +25,20 @@ pub type FieldPath = Vec<Element>;
 impl Element {
     /// The field or map key `name`.
     pub fn field(name: &str) -> Self {
-        Self::Field(Cow::Owned(name.to_owned()))
+        Self::Field(SmolStr::new(name))
     }
 
     /// The field `name` of a struct.
     pub fn declared(name: &'static str) -> Self {
-        Self::Field(Cow::Borrowed(name))
+        Self::Field(SmolStr::new_static(name))
+    }
+
+    /// The item with these key members.
+    pub fn key<'k>(members: impl Iterator<Item = (&'k str, Value)>) -> Self {
+        let mut members: Vec<(SmolStr, Value)> = members.map(|(name, value)| (SmolStr::new(name), value)).collect();
+        members.sort_by(|(one, _), (other, _)| one.cmp(other));
+        members.dedup_by(|(one, _), (other, _)| one == other);
+        Self::Key(members)
     }
 
     fn rank(&self) -> u8 {
@@ -47,7 +55,7 @@ impl Ord for Element {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Field(a), Self::Field(b)) => a.cmp(b),
-            (Self::Key(a), Self::Key(b)) => compare_maps(a, b),
+            (Self::Key(a), Self::Key(b)) => compare_members(a.iter().map(named), b.iter().map(named)),
             (Self::Value(a), Self::Value(b)) => compare_values(a, b),
             (Self::Index(a), Self::Index(b)) => a.cmp(b),
             _ => self.rank().cmp(&other.rank()),
@@ -93,16 +101,28 @@ pub fn compare_values(one: &Value, other: &Value) -> Ordering {
             let by_items = a.iter().zip(b).map(|(a, b)| compare_values(a, b)).find(|order| order.is_ne());
             by_items.unwrap_or_else(|| a.len().cmp(&b.len()))
         }
-        (Value::Object(a), Value::Object(b)) => compare_maps(a, b),
+        (Value::Object(a), Value::Object(b)) => compare_members(a.iter().map(of_map), b.iter().map(of_map)),
         _ => rank(one).cmp(&rank(other)),
     }
 }
 
+fn named((name, value): &(SmolStr, Value)) -> (&str, &Value) {
+    (name.as_str(), value)
+}
+
+fn of_map<'v>((name, value): (&'v String, &'v Value)) -> (&'v str, &'v Value) {
+    (name.as_str(), value)
+}
+
 /// Member by member, names before values.
-fn compare_maps(one: &Map<String, Value>, other: &Map<String, Value>) -> Ordering {
-    let by_members =
-        one.iter().zip(other).map(|((name_a, a), (name_b, b))| name_a.cmp(name_b).then_with(|| compare_values(a, b)));
-    by_members.into_iter().find(|order| order.is_ne()).unwrap_or_else(|| one.len().cmp(&other.len()))
+fn compare_members<'v>(
+    one: impl ExactSizeIterator<Item = (&'v str, &'v Value)>,
+    other: impl ExactSizeIterator<Item = (&'v str, &'v Value)>,
+) -> Ordering {
+    let by_length = one.len().cmp(&other.len());
+    let mut by_members =
+        one.zip(other).map(|((name_a, a), (name_b, b))| name_a.cmp(name_b).then_with(|| compare_values(a, b)));
+    by_members.find(|order| order.is_ne()).unwrap_or(by_length)
 }
 
 /// Whether two values mean the same: numbers by value, maps in any order.

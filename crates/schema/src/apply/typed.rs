@@ -1,5 +1,7 @@
 //! Walks over a value together with its type: what places it has, how two differ, and how one merges into another.
 
+use std::cmp::Ordering;
+
 use serde_json::Value;
 
 use super::path::Element;
@@ -46,13 +48,9 @@ fn keyed_step(list: TypeNode<'_>, item: &Value) -> Result<Element, String> {
 fn key_of(list: TypeNode<'_>, member: impl Fn(&str) -> Option<Value>) -> Result<Element, String> {
     let item_type = list.item();
     let keys = list.map_keys();
-    let mut found = serde_json::Map::new();
-    for key in &keys {
-        if let Some(value) = member(key).or_else(|| item_type.declared(key)?.default_value()) {
-            found.insert((*key).to_owned(), value);
-        }
-    }
-    if found.is_empty() {
+    let value_of = |key: &str| member(key).or_else(|| item_type.declared(key)?.default_value());
+    let step = Element::key(keys.iter().filter_map(|key| Some((*key, value_of(key)?))));
+    if matches!(&step, Element::Key(members) if members.is_empty()) {
         let quoted: Vec<String> = keys.iter().map(|key| format!("{key:?}")).collect();
         return Err(format!(
             "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values \
@@ -60,22 +58,74 @@ fn key_of(list: TypeNode<'_>, member: impl Fn(&str) -> Option<Value>) -> Result<
             quoted.join(" ")
         ));
     }
-    Ok(Element::Key(found))
+    Ok(step)
 }
 
-/// The items of a list by step, in order of first appearance; items without a step stand by their position.
-fn items_by_step<'v>(list: TypeNode<'_>, kind: ListKind, items: &'v [Value]) -> Vec<(Element, Vec<&'v Value>)> {
-    let mut found: Vec<(Element, Vec<&'v Value>)> = Vec::with_capacity(items.len());
-    let mut places = std::collections::BTreeMap::new();
-    for (index, item) in items.iter().enumerate() {
-        let step = item_step(list, kind, item, index).unwrap_or(Element::Index(index));
-        let place = *places.entry(step.clone()).or_insert(found.len());
-        match found.get_mut(place) {
-            Some((_, values)) => values.push(item),
-            None => found.push((step, vec![item])),
+/// The items of a list that have one step: mostly one.
+struct Items<'v> {
+    /// Where in the list the first one is.
+    position: usize,
+    first: &'v Value,
+    others: Vec<&'v Value>,
+}
+
+impl<'v> Items<'v> {
+    /// The item, if no other has its step.
+    fn only(&self) -> Option<&'v Value> {
+        self.others.is_empty().then_some(self.first)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &'v Value> {
+        std::iter::once(self.first).chain(self.others.iter().copied())
+    }
+}
+
+/// The items of a list by step, sorted; items without a step stand by their position.
+fn items_by_step<'v>(list: TypeNode<'_>, kind: ListKind, items: &'v [Value]) -> Vec<(Element, Items<'v>)> {
+    let found = items.iter().enumerate().map(|(position, first)| {
+        let step = item_step(list, kind, first, position).unwrap_or(Element::Index(position));
+        (step, Items { position, first, others: Vec::new() })
+    });
+    let mut found: Vec<(Element, Items<'v>)> = found.collect();
+    found.sort_by(|(one, _), (other, _)| one.cmp(other));
+    found.dedup_by(|(step, later), (first_step, items)| {
+        let is_same = step == first_step;
+        if is_same {
+            items.others.push(later.first);
+        }
+        is_same
+    });
+    found
+}
+
+/// The items of a list by step, in order of first appearance.
+fn items_as_listed<'v>(list: TypeNode<'_>, kind: ListKind, items: &'v [Value]) -> Vec<(Element, Items<'v>)> {
+    let mut found = items_by_step(list, kind, items);
+    found.sort_by_key(|(_, items)| items.position);
+    found
+}
+
+/// Goes through two sorted walks at once: what both have meets.
+fn side_by_side<K: Ord, V>(
+    one: impl IntoIterator<Item = (K, V)>,
+    other: impl IntoIterator<Item = (K, V)>,
+    mut meet: impl FnMut(K, Option<V>, Option<V>),
+) {
+    let (mut one, mut other) = (one.into_iter().peekable(), other.into_iter().peekable());
+    loop {
+        let order = match (one.peek(), other.peek()) {
+            (Some((mine, _)), Some((theirs, _))) => mine.cmp(theirs),
+            (Some(_), None) => Ordering::Less,
+            (None, _) => Ordering::Greater,
+        };
+        let mine = if order.is_le() { one.next() } else { None };
+        let theirs = if order.is_ge() { other.next() } else { None };
+        match (mine, theirs) {
+            (None, None) => return,
+            (Some((key, mine)), theirs) => meet(key, Some(mine), theirs.map(|(_, theirs)| theirs)),
+            (None, Some((key, theirs))) => meet(key, None, Some(theirs)),
         }
     }
-    found
 }
 
 /// The type of a member; free-form where it is not declared.

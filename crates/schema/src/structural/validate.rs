@@ -236,8 +236,7 @@ fn old_items<'v>(old: Option<&'v Value>, schema: &Structural) -> BTreeMap<Elemen
 }
 
 fn keys_of(item: &Value, schema: &Structural) -> Element {
-    let members = schema.list_map_keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
-    Element::Key(members.collect())
+    Element::key(schema.list_map_keys.iter().filter_map(|key| Some((key.as_str(), item.get(key)?.clone()))))
 }
 
 fn check_object(

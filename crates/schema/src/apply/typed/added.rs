@@ -103,16 +103,21 @@ fn entries(map: &dyn Map, node: TypeNode<'_>, below: &mut FieldSet) {
 }
 
 fn items(list: &dyn List, list_type: TypeNode<'_>, kind: ListKind) -> FieldSet {
-    let mut below = FieldSet::default();
-    let items = (0..list.len()).filter_map(|index| Some((index, list.item(index)?)));
-    for (index, item) in items {
+    let step_to = |index: usize, item: &dyn Field| {
         let step = match (kind, item.view()) {
             (ListKind::Map, View::Struct(members)) => key_of(list_type, |name| written(members, name).map(to_value)),
             _ => item_step(list_type, kind, &to_value(item), index),
         };
-        let step = step.unwrap_or(Element::Index(index));
+        step.unwrap_or(Element::Index(index))
+    };
+    let items = (0..list.len()).filter_map(|index| Some((index, list.item(index)?)));
+    let mut items: Vec<(Element, &dyn Field)> = items.map(|(index, item)| (step_to(index, item), item)).collect();
+    items.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let mut below = FieldSet::default();
+    let mut items = items.into_iter().peekable();
+    while let Some((step, item)) = items.next() {
         // Items that occur twice are one opaque place.
-        let is_repeated = below.has(&step);
+        let is_repeated = std::iter::from_fn(|| items.next_if(|(next, _)| *next == step)).count() > 0;
         let found = if is_repeated { Entry::opaque() } else { place(item.view(), list_type.item()) };
         below.put(step, found);
     }

@@ -1,10 +1,8 @@
 //! What changed between two values.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value};
 
-use super::{granular, is_hollow, items_by_step, member_type};
+use super::{Items, granular, is_hollow, items_by_step, member_type, side_by_side};
 use crate::apply::field_set::{Entry, FieldSet};
 use crate::apply::path::{Element, same_value};
 use crate::type_node::{Class, ListKind, TypeNode};
@@ -117,47 +115,35 @@ impl Difference {
     }
 
     fn maps(&mut self, old: Option<&Value>, new: Option<&Value>, node: TypeNode<'_>) {
-        let old_map = old.and_then(Value::as_object);
-        let new_map = new.and_then(Value::as_object);
-        let only_old =
-            old_map.into_iter().flatten().filter(|(name, _)| new_map.is_none_or(|map| !map.contains_key(*name)));
-        for (name, value) in only_old {
-            self.put(|| Element::field(name), Self::of(Some(value), None, member_type(node, name)));
-        }
-        for (name, value) in new_map.into_iter().flatten() {
-            let before = old_map.and_then(|map| map.get(name));
-            self.put(|| Element::field(name), Self::of(before, Some(value), member_type(node, name)));
-        }
+        let [old, new] = [old, new].map(|value| value.and_then(Value::as_object).into_iter().flatten());
+        side_by_side(old, new, |name, before, after| {
+            self.put(|| Element::field(name), Self::of(before, after, member_type(node, name)));
+        });
     }
 
     /// As `maps`, where no other members differ than those that `changes` has.
     fn members(&mut self, old: Option<&Value>, new: Option<&Value>, changes: &Map<String, Value>, node: TypeNode<'_>) {
         for (name, change) in changes {
             let [before, after] = [old, new].map(|value| value.and_then(|value| value.get(name)));
+            // To look for the same is cheaper than to walk through it.
+            if before == after {
+                continue;
+            }
             self.put(|| Element::field(name), Self::within(before, after, Some(change), member_type(node, name)));
         }
     }
 
     fn lists(&mut self, old: Option<&Value>, new: Option<&Value>, node: TypeNode<'_>, kind: ListKind) {
-        fn items(value: Option<&Value>) -> &[Value] {
-            value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
-        }
-        type Twins<'v> = (Vec<&'v Value>, Vec<&'v Value>);
-        let mut twins: BTreeMap<Element, Twins<'_>> = BTreeMap::new();
-        for (step, values) in items_by_step(node, kind, items(old)) {
-            twins.entry(step).or_default().0 = values;
-        }
-        for (step, values) in items_by_step(node, kind, items(new)) {
-            twins.entry(step).or_default().1 = values;
-        }
-        for (step, (before, after)) in twins {
-            match (before.as_slice(), after.as_slice()) {
-                ([_] | [], [_] | []) => {
-                    self.put(|| step.clone(), Self::of(before.first().copied(), after.first().copied(), node.item()));
-                }
-                _ => self.put(|| step.clone(), Self::of_repeated(&before, &after, node.item())),
-            }
-        }
+        let [old, new] = [old, new].map(|value| value.and_then(Value::as_array).map_or(&[][..], Vec::as_slice));
+        let [old, new] = [old, new].map(|items| items_by_step(node, kind, items));
+        side_by_side(old, new, |step, before, after| {
+            let [before, after] = [before, after].map(|items| items.iter().flat_map(Items::iter).collect::<Vec<_>>());
+            let found = match (before.as_slice(), after.as_slice()) {
+                ([_] | [], [_] | []) => Self::of(before.first().copied(), after.first().copied(), node.item()),
+                _ => Self::of_repeated(&before, &after, node.item()),
+            };
+            self.put(|| step.clone(), found);
+        });
     }
 
     /// Items that occur twice are compared as one opaque place: what was below a single one before is gone.

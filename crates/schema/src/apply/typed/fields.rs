@@ -26,10 +26,9 @@ fn place(value: &Value, node: TypeNode<'_>) -> Entry {
             }
         }
         (Class::List(kind @ (ListKind::Set | ListKind::Map)), Value::Array(items)) => {
-            for (step, values) in items_by_step(node, kind, items) {
+            for (step, items) in items_by_step(node, kind, items) {
                 // Items that occur twice are owned as one opaque place.
-                let found =
-                    if let [only] = values.as_slice() { place(only, node.item()).below } else { FieldSet::default() };
+                let found = items.only().map(|only| place(only, node.item()).below).unwrap_or_default();
                 below.put(step, Entry { owned: true, below: found });
             }
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::{granular, is_hollow, items_by_step, member_type};
+use super::{Items, granular, is_hollow, items_as_listed, member_type};
 use crate::apply::path::Element;
 use crate::type_node::{Class, ListKind, TypeNode};
 
@@ -54,62 +54,77 @@ fn merge_maps(
     merged
 }
 
+/// The items of a list with their steps, as listed.
+type Listed<'v> = [(Element, Items<'v>)];
+
 /// Walks both lists: shared items come in the applied order, live-only items keep their place between shared ones.
 fn merge_lists(live: &[Value], applied: &[Value], node: TypeNode<'_>, kind: ListKind) -> Vec<Value> {
-    let live = items_by_step(node, kind, live);
-    let applied = items_by_step(node, kind, applied);
+    let live = items_as_listed(node, kind, live);
+    let applied = items_as_listed(node, kind, applied);
+    let merged = |before: Option<&Value>, value: &Value| visit(before, Some(value), node.item());
+    // Mostly the same items are applied again.
+    if live.len() == applied.len() && live.iter().zip(&applied).all(|((step, _), (twin, _))| step == twin) {
+        let pairs = live.iter().zip(&applied);
+        return pairs.filter_map(|((_, before), (_, after))| merged(before.only(), after.first)).collect();
+    }
+    let twins: BTreeMap<&Element, &Items<'_>> = live.iter().map(|(step, items)| (step, items)).collect();
+    let mut result = Vec::with_capacity(live.len() + applied.len());
+    for (step, from) in in_order(&live, &applied, |step| twins.contains_key(step)) {
+        let before = twins.get(step).and_then(|items| items.only());
+        match from {
+            From::Live(items) => result.extend(items.iter().filter_map(|value| merged(before, value))),
+            From::Applied(items) => result.extend(merged(before, items.first)),
+        }
+    }
+    result
+}
+
+/// Which of two lists items of a merged one are from.
+enum From<'a, 'v> {
+    Live(&'a Items<'v>),
+    Applied(&'a Items<'v>),
+}
+
+/// The items of two lists in the order of the merged one.
+fn in_order<'a, 'v>(
+    live: &'a Listed<'v>,
+    applied: &'a Listed<'v>,
+    is_live: impl Fn(&Element) -> bool,
+) -> Vec<(&'a Element, From<'a, 'v>)> {
     let wanted: BTreeSet<&Element> = applied.iter().map(|(step, _)| step).collect();
-    let twins: BTreeMap<&Element, &Vec<&Value>> = live.iter().map(|(step, values)| (step, values)).collect();
-    let twin = |step: &Element| twins.get(step).copied();
-    let shared: Vec<&Element> = applied.iter().map(|(step, _)| step).filter(|step| twin(step).is_some()).collect();
-    let mut merged = Vec::with_capacity(live.len() + applied.len());
+    let mut order = Vec::with_capacity(live.len() + applied.len());
     let mut emitted: BTreeSet<&Element> = BTreeSet::new();
-    let mut next_live = live.iter().peekable();
-    let mut next_applied = applied.iter().peekable();
-    let mut next_shared = shared.iter().peekable();
-    let mut emit = |step: &Element, values: &[&Value]| {
-        let before = match twin(step).map(Vec::as_slice) {
-            Some([only]) => Some(*only),
-            _ => None,
-        };
-        merged.extend(values.first().and_then(|value| visit(before, Some(value), node.item())));
-    };
+    let (mut next_live, mut next_applied) = (live.iter().peekable(), applied.iter().peekable());
+    let mut next_shared = applied.iter().map(|(step, _)| step).filter(|step| is_live(step)).peekable();
     loop {
         match (next_live.peek(), next_applied.peek()) {
-            (None, None) => break,
-            (Some((step, values)), _) if !wanted.contains(step) => {
-                // Only live: stays where it is.
-                values.iter().for_each(|value| merged_push(&mut emit, step, value));
+            (None, None) => return order,
+            (Some((step, items)), _) if !wanted.contains(step) => {
+                order.push((step, From::Live(items)));
                 next_live.next();
             }
-            (Some((step, _)), Some((applied_step, values))) if step == applied_step => {
-                emit(applied_step, values);
+            (Some((step, _)), Some((applied_step, items))) if step == applied_step => {
+                order.push((applied_step, From::Applied(items)));
                 emitted.insert(applied_step);
                 next_live.next();
                 next_applied.next();
-                next_shared.next_if(|shared| **shared == step);
+                next_shared.next_if(|shared| *shared == step);
             }
             (Some((step, _)), _)
-                if emitted.contains(step) || next_shared.peek().is_some_and(|shared| **shared != step) =>
+                if emitted.contains(step) || next_shared.peek().is_some_and(|shared| *shared != step) =>
             {
                 // Emitted already, or it will come in the applied order.
                 next_live.next();
             }
-            (_, Some((applied_step, values))) => {
-                emit(applied_step, values);
+            (_, Some((applied_step, items))) => {
+                order.push((applied_step, From::Applied(items)));
                 emitted.insert(applied_step);
                 next_applied.next();
-                next_shared.next_if(|shared| **shared == applied_step);
+                next_shared.next_if(|shared| *shared == applied_step);
             }
             (Some(_), None) => {
                 next_live.next();
             }
         }
     }
-    merged
-}
-
-/// Emits a live-only item; merging it with itself changes nothing.
-fn merged_push(emit: &mut impl FnMut(&Element, &[&Value]), step: &Element, value: &&Value) {
-    emit(step, &[*value]);
 }
