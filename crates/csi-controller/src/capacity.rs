@@ -84,8 +84,7 @@ fn manager(place: &Place) -> String {
 }
 
 fn digest(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest.iter().take(10).map(|byte| format!("{byte:02x}")).collect()
+    base::hex(&Sha256::digest(text.as_bytes())[..10])
 }
 
 struct Capacities {

@@ -90,8 +90,7 @@ pub(crate) fn is_inline_handle(text: &str) -> bool {
 
 fn id(prefix: &str, name: &str) -> String {
     let digest = Sha256::digest(name.as_bytes());
-    let digits: String = digest.iter().take(DIGITS / 2).map(|byte| format!("{byte:02x}")).collect();
-    format!("{prefix}{digits}")
+    format!("{prefix}{}", base::hex(&digest[..DIGITS / 2]))
 }
 
 fn has_form(text: &str, prefix: &str, digits: usize) -> bool {

@@ -1,6 +1,5 @@
 //! The facts of one certificate that the rest of the system asks about, owned, with the DER they came from.
 
-use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::digest::{SHA256, digest};
@@ -210,7 +209,7 @@ impl Certificate {
     /// Lower-case hex of SHA-256 over the DER: the credential ID of X.509 users.
     #[must_use]
     pub fn fingerprint_sha256(&self) -> String {
-        hex(digest(&SHA256, &self.der).as_ref())
+        base::hex(digest(&SHA256, &self.der).as_ref())
     }
 }
 
@@ -254,14 +253,6 @@ pub(crate) fn purposes(usage: &x509_parser::extensions::ExtendedKeyUsage<'_>) ->
 fn system_time(time: ASN1Time) -> SystemTime {
     // Times before 1970 only ever mean "long past"; the epoch says that as well.
     UNIX_EPOCH + Duration::from_secs(u64::try_from(time.timestamp()).unwrap_or(0))
-}
-
-/// Lower-case hex.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut out, byte| {
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
 }
 
 /// Upper-case hex pairs joined by colons, as key identifiers are shown.

@@ -160,13 +160,13 @@ impl UnaryService<ExportTraceServiceRequest> for TraceService {
 
 fn received(span: SpanMessage, resource: BTreeMap<String, String>) -> Received {
     Received {
-        trace: hex(&span.trace_id),
-        span: hex(&span.span_id),
-        parent: hex(&span.parent_span_id),
+        trace: base::hex(&span.trace_id),
+        span: base::hex(&span.span_id),
+        parent: base::hex(&span.parent_span_id),
         name: span.name,
         kind: span.kind,
         attributes: texts(span.attributes),
-        links: span.links.iter().map(|link| hex(&link.trace_id)).collect(),
+        links: span.links.iter().map(|link| base::hex(&link.trace_id)).collect(),
         nanos: span.end_time_unix_nano.saturating_sub(span.start_time_unix_nano),
         resource,
     }
@@ -183,8 +183,4 @@ fn texts(pairs: Vec<KeyValue>) -> BTreeMap<String, String> {
         (pair.key, value)
     };
     pairs.into_iter().map(text).collect()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -307,10 +307,7 @@ fn summary(body: &[u8]) -> String {
     match body.first() {
         None => "<empty>".to_owned(),
         Some(b'{') => format!("{}{more}", String::from_utf8_lossy(shown)),
-        Some(_) => {
-            let hex: String = shown.iter().map(|byte| format!("{byte:02x}")).collect();
-            format!("{hex}{more}")
-        }
+        Some(_) => format!("{}{more}", base::hex(shown)),
     }
 }
 

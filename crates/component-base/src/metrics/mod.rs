@@ -61,9 +61,7 @@ const DISABLED: Desc = Desc::new("disabled_metrics_total", "How many families ar
 /// The digest of a text, as labels show it that must not tell the text: `sha256:` and hexadecimal digits.
 #[must_use]
 pub fn hash_label(text: &[u8]) -> String {
-    let digest = digest::digest(&digest::SHA256, text);
-    let digits: Vec<String> = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{}", digits.concat())
+    format!("sha256:{}", base::hex(digest::digest(&digest::SHA256, text).as_ref()))
 }
 
 /// What a family can do for the registry.

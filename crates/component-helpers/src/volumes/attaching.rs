@@ -1,8 +1,6 @@
 //! The names of CSI volumes between the attach-detach controller, the kubelet and the attachers of drivers. The layout is
 //! upstream's; all three compute it for themselves.
 
-use std::fmt::Write as _;
-
 use sha2::{Digest as _, Sha256};
 
 const CSI_PREFIX: &str = "kubernetes.io/csi/";
@@ -24,12 +22,7 @@ pub fn parse_unique_name(name: &str) -> Option<(&str, &str)> {
 pub fn attachment_name(driver: &str, handle: &str, node: &str) -> String {
     let mut hash = Sha256::new();
     [handle, driver, node].iter().for_each(|part| hash.update(part.as_bytes()));
-    let mut name = "csi-".to_owned();
-    for byte in hash.finalize() {
-        // Writing to a string cannot fail.
-        let _ = write!(name, "{byte:02x}");
-    }
-    name
+    format!("csi-{}", base::hex(&hash.finalize()))
 }
 
 #[cfg(test)]

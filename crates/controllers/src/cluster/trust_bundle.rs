@@ -53,8 +53,7 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
 /// The bundle as an object; what is in it decides its name.
 fn wanted(trust_bundle: String) -> ClusterTrustBundle {
     let hash = Sha256::digest(trust_bundle.as_bytes());
-    let hash: String = hash.iter().take(HASHED_BYTES).map(|byte| format!("{byte:02x}")).collect();
-    let name = format!("{}:{hash}", SIGNER.replace('/', ":"));
+    let name = format!("{}:{}", SIGNER.replace('/', ":"), base::hex(&hash[..HASHED_BYTES]));
     let spec = ClusterTrustBundleSpec { signer_name: SIGNER.to_owned(), trust_bundle };
     ClusterTrustBundle { metadata: ObjectMeta { name, ..ObjectMeta::default() }, spec }
 }

@@ -1,7 +1,5 @@
 //! Names of volumes, and of what lies on disk of them.
 
-use std::fmt::Write as _;
-
 use sha2::{Digest as _, Sha256};
 
 /// What tells a volume from others of all drivers: the end of its name in the node's status.
@@ -15,11 +13,7 @@ pub fn unique_id(driver: &str, handle: &str) -> String {
 pub fn hash(parts: &[&str]) -> String {
     let mut hash = Sha256::new();
     parts.iter().for_each(|part| hash.update(part.as_bytes()));
-    hash.finalize().iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    base::hex(&hash.finalize())
 }
 
 #[cfg(test)]
