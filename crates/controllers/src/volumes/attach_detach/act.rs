@@ -141,6 +141,10 @@ impl AttachDetach {
     /// Takes down what became of what was begun.
     fn follow_up(&self, state: &mut State, node: &str, now: Instant, steps: &mut Steps) {
         let running = |(name, entry): (&String, &Entry)| {
+            // Most are settled, and the name of an attachment is a hash.
+            if entry.work == Work::Idle {
+                return None;
+            }
             let attachment = self.attachments.find("", &entry.target.attachment(node));
             let outcome = progress(entry.work, &entry.target, attachment.as_deref(), now)?;
             Some((name.clone(), outcome))
