@@ -69,18 +69,18 @@ fn merge_lists(live: &[Value], applied: &[Value], node: TypeNode<'_>, kind: List
     }
     let twins: BTreeMap<&Element, &Items<'_>> = live.iter().map(|(step, items)| (step, items)).collect();
     let mut result = Vec::with_capacity(live.len() + applied.len());
-    for (step, from) in in_order(&live, &applied, |step| twins.contains_key(step)) {
+    for (step, origin) in in_order(&live, &applied, |step| twins.contains_key(step)) {
         let before = twins.get(step).and_then(|items| items.only());
-        match from {
-            From::Live(items) => result.extend(items.iter().filter_map(|value| merged(before, value))),
-            From::Applied(items) => result.extend(merged(before, items.first)),
+        match origin {
+            Origin::Live(items) => result.extend(items.iter().filter_map(|value| merged(before, value))),
+            Origin::Applied(items) => result.extend(merged(before, items.first)),
         }
     }
     result
 }
 
-/// Which of two lists items of a merged one are from.
-enum From<'a, 'v> {
+/// Which of two lists items of a merged one come from.
+enum Origin<'a, 'v> {
     Live(&'a Items<'v>),
     Applied(&'a Items<'v>),
 }
@@ -90,7 +90,7 @@ fn in_order<'a, 'v>(
     live: &'a Listed<'v>,
     applied: &'a Listed<'v>,
     is_live: impl Fn(&Element) -> bool,
-) -> Vec<(&'a Element, From<'a, 'v>)> {
+) -> Vec<(&'a Element, Origin<'a, 'v>)> {
     let wanted: BTreeSet<&Element> = applied.iter().map(|(step, _)| step).collect();
     let mut order = Vec::with_capacity(live.len() + applied.len());
     let mut emitted: BTreeSet<&Element> = BTreeSet::new();
@@ -100,11 +100,11 @@ fn in_order<'a, 'v>(
         match (next_live.peek(), next_applied.peek()) {
             (None, None) => return order,
             (Some((step, items)), _) if !wanted.contains(step) => {
-                order.push((step, From::Live(items)));
+                order.push((step, Origin::Live(items)));
                 next_live.next();
             }
             (Some((step, _)), Some((applied_step, items))) if step == applied_step => {
-                order.push((applied_step, From::Applied(items)));
+                order.push((applied_step, Origin::Applied(items)));
                 emitted.insert(applied_step);
                 next_live.next();
                 next_applied.next();
@@ -117,7 +117,7 @@ fn in_order<'a, 'v>(
                 next_live.next();
             }
             (_, Some((applied_step, items))) => {
-                order.push((applied_step, From::Applied(items)));
+                order.push((applied_step, Origin::Applied(items)));
                 emitted.insert(applied_step);
                 next_applied.next();
                 next_shared.next_if(|shared| *shared == applied_step);
