@@ -127,6 +127,11 @@ bench-elastic: ## What metrics-server takes for 5,000 pods, and kube-controller-
 	$(CARGO) build --locked --release -p bench $(foreach bin,$(ELASTIC),-p bin-$(bin)) $(foreach bin,bench-elastic $(ELASTIC),--bin $(bin))
 	$(BIN)/bench-elastic --bin-dir=$(BIN) $(FLAGS)
 
+VOLUMES := kube-apiserver kube-controller-manager kube-scheduler
+bench-volumes: ## 500 pods with a volume each from create to running, beside the same pods without
+	$(CARGO) build --locked --release -p bench $(foreach bin,$(VOLUMES),-p bin-$(bin)) $(foreach bin,bench-volumes $(VOLUMES),--bin $(bin))
+	$(BIN)/bench-volumes --bin-dir=$(BIN) $(FLAGS)
+
 bench-codec: ## JSON and protobuf beside serde and prost derives, and what api-types costs to build
 	$(CARGO) run --locked --release --manifest-path bench/peers/Cargo.toml --bin bench-codec -- $(FLAGS)
 	bench/peers/build-cost.sh

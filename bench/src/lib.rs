@@ -7,6 +7,7 @@
 pub mod api;
 pub mod api_server;
 pub mod child;
+mod controller_manager;
 pub mod elastic;
 pub mod etcd;
 pub mod figure;
@@ -16,3 +17,4 @@ pub mod sample;
 pub mod sched;
 pub mod up;
 pub mod usage;
+pub mod volumes;

@@ -159,3 +159,22 @@ fn bench_elastic_looks_at_every_autoscaler() {
     ];
     assert_eq!(found, wanted);
 }
+
+#[test]
+fn bench_volumes_sees_every_pod_run() {
+    let wanted = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"].map(bin_dir);
+    let directory = match wanted.into_iter().collect::<Result<Vec<_>, _>>() {
+        Ok(directories) => directories[0].clone(),
+        Err(why) => return test_facts::skipped(&why),
+    };
+    let directory = directory.to_str().expect("a path that is text");
+    let found = figures(env!("CARGO_BIN_EXE_bench-volumes"), &["--quick", "--bin-dir", directory]);
+    let wanted = [
+        "volumes-to-running",
+        "volumes-apiserver-cpu",
+        "volumes-scheduler-cpu",
+        "volumes-controllers-cpu",
+        "volumes-load",
+    ];
+    assert_eq!(found, wanted);
+}

@@ -19,6 +19,7 @@ use serde_json::Value;
 use self::objects::{Made, PODS_OF_A_NODE};
 use crate::api_server::{ApiServer, Storage, free_port};
 use crate::child::Child;
+use crate::controller_manager::ControllerManager;
 use crate::figure::Figure;
 use crate::https::{Connection, JSON};
 use crate::identity::Identity;
@@ -76,7 +77,7 @@ impl Plan {
 struct Stage {
     home: tempfile::TempDir,
     kubeconfig: PathBuf,
-    client_ca: PathBuf,
+    identity: Identity,
     _server: ApiServer,
     connection: Connection,
     tasks: TaskGroup,
@@ -106,11 +107,12 @@ pub async fn run(plan: &Plan) -> Result<()> {
     let controllers = Controllers::start(&plan.binaries, &stage).await?;
     controllers.wait_for_looks(2 * plan.autoscalers).await?;
     let (before, since) = (controllers.looks().await?, Stopwatch::start());
-    watch("elastic-autoscalers", &controllers.process, plan.watched, AUTOSCALERS_PERCENT).await?;
+    watch("elastic-autoscalers", controllers.manager.process(), plan.watched, AUTOSCALERS_PERCENT).await?;
     let looks = as_float(controllers.looks().await?.saturating_sub(before)) / since.elapsed().as_secs_f64();
     let due = as_float(plan.autoscalers) / PERIOD.as_secs_f64();
     Figure::beside_promised("elastic-autoscalers-looks", looks, due, "1/s").print()?;
-    Figure::alone("elastic-autoscalers-memory", self::mebibytes(controllers.process.pid())?, "MiB").print()?;
+    Figure::alone("elastic-autoscalers-memory", self::mebibytes(controllers.manager.process().pid())?, "MiB")
+        .print()?;
     Ok(())
 }
 
@@ -160,8 +162,7 @@ impl Stage {
         let arguments =
             ["hollow-kubelets".into(), port.to_string().into(), identity.directory().as_os_str().to_owned()];
         let kubelets = Child::start(&program, arguments, &home.path().join("kubelets.log"))?;
-        let (client_ca, kubelets) = (identity.file("ca.crt"), (kubelets, port));
-        Ok(Self { home, kubeconfig, client_ca, _server: server, connection, tasks, kubelets })
+        Ok(Self { home, kubeconfig, identity, _server: server, connection, tasks, kubelets: (kubelets, port) })
     }
 
     fn log(&self, name: &str) -> PathBuf {
@@ -265,30 +266,22 @@ impl MetricsServer {
 }
 
 struct Controllers {
-    process: Child,
+    manager: ControllerManager,
     client: Client,
 }
 
 impl Controllers {
     async fn start(binaries: &Path, stage: &Stage) -> Result<Self> {
-        let (port, log, kubeconfig) = (free_port()?, stage.log("kube-controller-manager"), stage.kubeconfig.display());
-        let arguments = [
-            format!("--kubeconfig={kubeconfig}"),
-            format!("--authentication-kubeconfig={kubeconfig}"),
-            format!("--authorization-kubeconfig={kubeconfig}"),
-            format!("--client-ca-file={}", stage.client_ca.display()),
-            "--controllers=horizontal-pod-autoscaler-controller".to_owned(),
-            "--leader-elect=false".to_owned(),
-            format!("--secure-port={port}"),
-            "--bind-address=127.0.0.1".to_owned(),
-            // Each autoscaler asks for a scale and a metric in each period.
-            "--kube-api-qps=10000".to_owned(),
-            "--kube-api-burst=10000".to_owned(),
-            "--concurrent-horizontal-pod-autoscaler-syncs=20".to_owned(),
-        ];
-        let process = Child::start(&binaries.join("kube-controller-manager"), arguments, &log)?;
-        let client = client_of(port, stage, &log).await?;
-        Ok(Self { process, client })
+        let manager = ControllerManager::start(
+            binaries,
+            stage.home.path(),
+            &stage.identity,
+            &stage.kubeconfig,
+            &["horizontal-pod-autoscaler-controller"],
+            &["--concurrent-horizontal-pod-autoscaler-syncs=20"],
+        )?;
+        let client = client_of(manager.port(), stage, manager.log()).await?;
+        Ok(Self { manager, client })
     }
 
     /// How often an autoscaler was looked at so far.

@@ -19,7 +19,7 @@ use crate::figure::Figure;
 use crate::sample::Samples;
 use crate::usage::load_average;
 
-pub(crate) use scheduler_process::client;
+pub(crate) use scheduler_process::{SchedulerProcess, client};
 pub use shapes::{MIXED, SHAPES, Shape, WITH_OBJECTS, all as all_shapes};
 
 /// What a pod costs upstream's scheduler, in milliseconds of processor time.

@@ -25,7 +25,7 @@ const USER: &str = "scheduler.conf";
 const ATTEMPTS: &str = "scheduler_schedule_attempts_total{";
 
 /// A running scheduler; it ends with the value.
-pub(super) struct SchedulerProcess {
+pub(crate) struct SchedulerProcess {
     process: Child,
     probe: Client,
     log: PathBuf,
@@ -39,7 +39,7 @@ pub(crate) fn client(config: ClientConfig, tasks: &TaskGroup) -> Result<Client> 
 
 impl SchedulerProcess {
     /// Starts `bin_dir/kube-scheduler` without rate limits, with its files below `directory`.
-    pub(super) async fn start(
+    pub(crate) async fn start(
         bin_dir: &Path,
         directory: &Path,
         identity: &Identity,
@@ -83,7 +83,7 @@ impl SchedulerProcess {
     }
 
     /// Its process id, for [`usage`](crate::usage).
-    pub(super) fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.process.pid()
     }
 
@@ -94,14 +94,14 @@ impl SchedulerProcess {
     }
 
     /// The end of its log.
-    pub(super) fn log_tail(&self) -> String {
+    pub(crate) fn log_tail(&self) -> String {
         let text = std::fs::read(&self.log).unwrap_or_default();
         let tail = text.get(text.len().saturating_sub(LOG_TAIL_BYTES)..).unwrap_or_default();
         String::from_utf8_lossy(tail).into_owned()
     }
 
     /// Kills it and waits for its end.
-    pub(super) async fn stop(self) -> Result<()> {
+    pub(crate) async fn stop(self) -> Result<()> {
         self.process.stop().await
     }
 }

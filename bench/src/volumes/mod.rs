@@ -1,0 +1,145 @@
+//! How long pods take from the first create to the last that runs, each with a volume that is made where it goes, beside the
+//! same pods without: kube-apiserver, kube-scheduler and kube-controller-manager as processes, hollow nodes and a hollow
+//! driver of volumes in this one. What those do they do at once, but that each pod takes half a second to start, so that what
+//! volumes add is what the three do and wait for.
+
+mod hollow;
+mod objects;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use api_types::core_v1::{Namespace, Node, PersistentVolumeClaim, Pod};
+use api_types::storage_v1::StorageClass;
+use base::TaskGroup;
+use client::{Client, ClientConfig, ClientError};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+
+use self::hollow::Hollow;
+use crate::api_server::{ApiServer, Storage};
+use crate::controller_manager::ControllerManager;
+use crate::figure::Figure;
+use crate::identity::Identity;
+use crate::sample::{Samples, Stopwatch};
+use crate::sched::{SchedulerProcess, client};
+use crate::usage::{CpuMeter, load_average};
+
+/// A hollow cluster has no service accounts, no priority classes and nobody who lifts a node's first taint.
+const FLAGS: &[&str] = &["--disable-admission-plugins=ServiceAccount,TaintNodesByCondition,Priority"];
+const CONTROLLERS: &[&str] = &[
+    "persistentvolume-binder-controller",
+    "persistentvolume-attach-detach-controller",
+    "persistentvolume-expander-controller",
+    "persistentvolume-protection-controller",
+    "persistentvolumeclaim-protection-controller",
+];
+const PARALLEL_CREATES: usize = 64;
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Where the binaries are.
+    pub binaries: PathBuf,
+    /// How many pods are created in each round.
+    pub pods: usize,
+    /// How many nodes there are; each has room for 110 pods.
+    pub nodes: usize,
+    /// How often each kind of pods is measured, in turn.
+    pub rounds: usize,
+}
+
+impl Plan {
+    /// The run that figures are published from.
+    #[must_use]
+    pub fn full(binaries: PathBuf) -> Self {
+        Self { binaries, pods: 500, nodes: 10, rounds: 5 }
+    }
+
+    /// A run that shows that everything works; its figures mean nothing.
+    #[must_use]
+    pub fn quick(binaries: PathBuf) -> Self {
+        Self { binaries, pods: 20, nodes: 2, rounds: 1 }
+    }
+}
+
+/// What one round gave, in seconds: until the last pod ran, and of each process's processor time.
+#[derive(Debug, Default)]
+struct Sides {
+    to_running: Samples,
+    server_cpu: Samples,
+    scheduler_cpu: Samples,
+    controllers_cpu: Samples,
+}
+
+/// Measures and prints the figures.
+///
+/// # Errors
+/// A process did not start, or not every pod ran in time.
+pub async fn run(plan: &Plan) -> Result<()> {
+    let [mut plain, mut with] = [(); 2].map(|()| Sides::default());
+    for _ in 0..plan.rounds {
+        round(plan, false, &mut plain).await.context("pods without volumes")?;
+        round(plan, true, &mut with).await.context("pods with volumes")?;
+    }
+    for (name, ours, peer) in [
+        ("volumes-to-running", &with.to_running, &plain.to_running),
+        ("volumes-apiserver-cpu", &with.server_cpu, &plain.server_cpu),
+        ("volumes-scheduler-cpu", &with.scheduler_cpu, &plain.scheduler_cpu),
+        ("volumes-controllers-cpu", &with.controllers_cpu, &plain.controllers_cpu),
+    ] {
+        Figure::beside(name, ours.median(), peer.median(), "s").print()?;
+    }
+    Ok(Figure::alone("volumes-load", load_average(), "runnable").print()?)
+}
+
+async fn round(plan: &Plan, has_volumes: bool, sides: &mut Sides) -> Result<()> {
+    let directory = tempfile::tempdir().context("making a directory")?;
+    let identity = Identity::create(&directory.path().join("pki"))?;
+    let server = ApiServer::start(&plan.binaries, directory.path(), &identity, Storage::Embedded, FLAGS).await?;
+    let (tasks, kubeconfig) = (TaskGroup::new("volumes"), identity.kubeconfig(&server.url())?);
+    let api = client(ClientConfig::from_kubeconfig_file(&kubeconfig)?, &tasks)?;
+    surroundings(&api, plan, has_volumes).await?;
+    let controllers =
+        ControllerManager::start(&plan.binaries, directory.path(), &identity, &kubeconfig, CONTROLLERS, &[])?;
+    let scheduler = SchedulerProcess::start(&plan.binaries, directory.path(), &identity, &server.url(), &tasks).await?;
+    let hollow = Hollow::start(&api).await;
+
+    let pods = (0..plan.pods).map(|number| objects::pod(number, has_volumes)).collect::<Result<Vec<Pod>>>()?;
+    let meters = [server.pid(), scheduler.pid(), controllers.process().pid()].map(CpuMeter::start);
+    let [server_cpu, scheduler_cpu, controllers_cpu] = meters;
+    let (to, watch) = (api.namespaced::<Pod>(objects::NAMESPACE), Stopwatch::start());
+    let created = async { all(pods.iter().map(|pod| to.create(pod))).await.context("making pods") };
+    let run = async { hollow.until_running(plan.pods).await.with_context(|| scheduler.log_tail()) };
+    tokio::try_join!(created, run).with_context(|| format!("see {}", controllers.log().display()))?;
+    sides.to_running.push(watch.elapsed().as_secs_f64());
+    sides.server_cpu.push(server_cpu?.seconds()?);
+    sides.scheduler_cpu.push(scheduler_cpu?.seconds()?);
+    sides.controllers_cpu.push(controllers_cpu?.seconds()?);
+    tasks.shutdown(DRAIN).await;
+    scheduler.stop().await?;
+    controllers.stop().await?;
+    server.stop().await
+}
+
+/// What is there before the pods: nodes, and claims that wait for them.
+async fn surroundings(api: &Client, plan: &Plan, has_volumes: bool) -> Result<()> {
+    let mut namespace = Namespace::default();
+    objects::NAMESPACE.clone_into(&mut namespace.metadata.name);
+    api.all::<Namespace>().create(&namespace).await?;
+    let nodes = (0..plan.nodes).map(objects::node).collect::<Result<Vec<Node>>>()?;
+    all(nodes.iter().map(|node| async { api.all::<Node>().create(node).await })).await?;
+    api.all::<StorageClass>().create(&objects::class()?).await?;
+    if has_volumes {
+        let claims = (0..plan.pods).map(objects::claim).collect::<Result<Vec<PersistentVolumeClaim>>>()?;
+        let to = api.namespaced::<PersistentVolumeClaim>(objects::NAMESPACE);
+        all(claims.iter().map(|claim| to.create(claim))).await?;
+    }
+    Ok(())
+}
+
+async fn all<T>(requests: impl Iterator<Item = impl Future<Output = Result<T, ClientError>>>) -> Result<()> {
+    stream::iter(requests).buffer_unordered(PARALLEL_CREATES).try_for_each(|_| async { Ok(()) }).await?;
+    Ok(())
+}
