@@ -72,7 +72,7 @@ pub(super) struct State {
 pub(super) enum Elsewhere {
     /// It is on these nodes.
     Attached(Vec<String>),
-    /// Something is being done with it on another node.
+    /// Something is being done with it on another node, or it may be there.
     Moving,
 }
 
@@ -106,7 +106,8 @@ impl State {
         remove_from(&mut self.places, volume, |nodes| nodes.remove(node), BTreeSet::is_empty);
     }
 
-    /// What keeps a volume that can be on one node only from another.
+    /// What keeps a volume that can be on one node only from another. Where it may be on another, because something failed or
+    /// this process has just begun, it is waited for what becomes of that; of two nodes that may both have it the first goes on.
     pub(super) fn elsewhere(&self, node: &str, volume: &str) -> Option<Elsewhere> {
         let others = self.places.get(volume).into_iter().flatten().filter(|other| *other != node);
         let others: Vec<(&String, &Entry)> =
@@ -116,7 +117,12 @@ impl State {
         }
         let attached: Vec<String> =
             others.iter().filter(|(_, entry)| entry.is_confirmed).map(|(node, _)| (*node).clone()).collect();
-        (!attached.is_empty()).then_some(Elsewhere::Attached(attached))
+        if !attached.is_empty() {
+            return Some(Elsewhere::Attached(attached));
+        }
+        let may_be_here = self.entries.get(node).is_some_and(|own| own.contains_key(volume));
+        let goes_first = |other: &str| !may_be_here || other < node;
+        others.iter().any(|(other, _)| goes_first(other)).then_some(Elsewhere::Moving)
     }
 
     /// A node waits for a volume. Says whether its pods are to be told, which they are once.

@@ -113,7 +113,11 @@ fn a_volume_is_in_one_place_or_moves() {
     let name = target("h").name();
     assert_eq!(state.elsewhere("b", &name), None);
     state.put("a", Entry::uncertain(target("h")));
-    assert_eq!(state.elsewhere("b", &name), None, "it may be there; its driver knows better");
+    assert_eq!(state.elsewhere("b", &name), Some(Elsewhere::Moving), "it may be there");
+    state.put("b", Entry::uncertain(target("h")));
+    assert_eq!(state.elsewhere("b", &name), Some(Elsewhere::Moving));
+    assert_eq!(state.elsewhere("a", &name), None, "where it may be on both, they do not wait for each other");
+    state.remove("b", &name);
     state.put("a", Entry::attached(target("h")));
     assert_eq!(state.elsewhere("b", &name), Some(Elsewhere::Attached(vec!["a".into()])));
     assert_eq!(state.elsewhere("a", &name), None);
@@ -363,6 +367,22 @@ async fn a_volume_for_one_node_is_not_brought_to_two() {
     mounts(&run, "a", &[]);
     run_until_idle().await;
     assert_eq!(attachments(&run), ["a"], "the attacher has to let go first");
+    finish_detaching(&run).await;
+    assert_eq!(attachments(&run), ["b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_volume_that_could_not_be_taken_away_is_not_brought_elsewhere() {
+    let run = start("ReadWriteOnce");
+    run.put(PODS_AT, &user("p", "a", "v"));
+    run_until_idle().await;
+    attach_all(&run).await;
+    run.put(PODS_AT, &user("q", "b", "v"));
+    run.server.fail_next("DELETE", &[500; 3]);
+    run.server.remove(PODS_AT, "ns", "p");
+    run_until_idle().await;
+    assert_eq!(attachments(&run), ["a"], "nobody knows what has become of it");
+    assert_eq!(run.requests("DELETE", "volumeattachments"), 4);
     finish_detaching(&run).await;
     assert_eq!(attachments(&run), ["b"]);
 }

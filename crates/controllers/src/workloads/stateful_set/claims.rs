@@ -3,10 +3,11 @@
 use api_machinery::meta::{ObjectMeta, OwnerReference};
 use api_machinery::object::{Kind, Object};
 use api_types::apps_v1::StatefulSet;
-use api_types::core_v1::Pod;
+use api_types::core_v1::{PersistentVolumeClaim, Pod};
+use client::{Change, ObjectKey};
 use controller::{controller_of, controller_ref};
 
-use super::identity::is_in_range;
+use super::identity::{self, is_in_range};
 
 const DELETE: &str = "Delete";
 
@@ -45,6 +46,14 @@ fn is_reference_to<T: Kind>(reference: &OwnerReference, owner: &ObjectMeta) -> b
 pub(super) fn is_of_former(claim: &ObjectMeta, pod: &str, uid: Option<&str>) -> bool {
     let named = ObjectMeta { name: pod.to_owned(), ..ObjectMeta::default() };
     claim.owner_references.iter().any(|it| is_reference_to::<Pod>(it, &named) && Some(it.uid.as_str()) != uid)
+}
+
+/// The set that may have waited until this claim of a pod that was too many is gone, to create the next pod of that name.
+pub(super) fn set_that_waited(change: &Change<PersistentVolumeClaim>) -> Option<ObjectKey> {
+    let meta = &change.object().metadata;
+    let is_pod = |it: &&OwnerReference| it.api_version == Pod::TYPE.api_version() && it.kind == Pod::TYPE.kind;
+    let pod = meta.owner_references.iter().find(is_pod).filter(|_| change.is_deleted())?;
+    Some(ObjectKey::new(&meta.namespace, identity::set_of(&pod.name)?))
 }
 
 /// What to do about a claim's owners.

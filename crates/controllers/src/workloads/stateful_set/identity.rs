@@ -16,6 +16,11 @@ fn parts(pod: &str) -> Option<(&str, i32)> {
     plain.then(|| digits.parse().ok()).flatten().map(|ordinal| (parent, ordinal))
 }
 
+/// The name of the set that a pod of this name is of.
+pub(super) fn set_of(pod: &str) -> Option<&str> {
+    parts(pod).map(|(set, _)| set)
+}
+
 /// Whether the pod's name is the set's with a number.
 pub(super) fn is_named_after(set: &StatefulSet, pod: &Pod) -> bool {
     parts(&pod.metadata.name).is_some_and(|(parent, _)| parent == set.metadata.name)

@@ -83,7 +83,7 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let controller = StatefulSetController {
         sets,
         pods,
-        claims: build.watch::<PersistentVolumeClaim>().informer(),
+        claims: build.watch::<PersistentVolumeClaim>().enqueue_keys(&queue, claims::set_that_waited).informer(),
         revisions: build
             .watch::<ControllerRevision>()
             .index(CONTROLLER_UID, |revision| controller_uid(&revision.metadata))

@@ -1,6 +1,6 @@
 //! Plans from tables, and the controller against the fake server.
 
-use api_machinery::meta::ListOptions;
+use api_machinery::meta::{ListOptions, ObjectMeta};
 use api_types::apps_v1::{RollingUpdateStatefulSetStrategy, StatefulSetPersistentVolumeClaimRetentionPolicy};
 use controller::controller_ref;
 
@@ -232,4 +232,27 @@ async fn a_set_is_started_updated_and_shrunk() {
     run_until_idle().await;
     run_until_idle().await;
     assert_eq!((running.count("v1/pods"), running.count("v1/persistentvolumeclaims")), (0, 2));
+}
+
+/// Nobody else looks at the set again.
+#[tokio::test(start_paused = true)]
+async fn a_pod_comes_once_the_claim_of_the_one_before_is_gone() {
+    const CLAIMS_AT: &str = "v1/persistentvolumeclaims";
+    let run = Running::start(&[DESCRIPTOR]);
+    let former = Pod { metadata: ObjectMeta { uid: "former".into(), ..meta("db-0") }, ..Pod::default() };
+    let mut claim = PersistentVolumeClaim { metadata: meta("data-db-0"), ..PersistentVolumeClaim::default() };
+    claim.metadata.owner_references.push(controller_ref::<Pod>(&former.metadata));
+    run.put(CLAIMS_AT, &claim);
+    let mut set = set(1, "OrderedReady");
+    let policy = |scaled: &str| StatefulSetPersistentVolumeClaimRetentionPolicy {
+        when_deleted: "Retain".into(),
+        when_scaled: scaled.into(),
+    };
+    set.spec.persistent_volume_claim_retention_policy = Some(policy("Delete"));
+    run.put(SETS_AT, &set);
+    run_until_idle().await;
+    assert_eq!(run.count("v1/pods"), 0);
+    run.server.remove(CLAIMS_AT, "ns", "data-db-0");
+    run_until_idle().await;
+    assert_eq!((run.count("v1/pods"), run.count(CLAIMS_AT)), (1, 1));
 }
