@@ -67,6 +67,8 @@ pub(crate) struct Pods {
     pub(super) evicted: BTreeSet<String>,
     /// The pods of the Job that only counts them, which succeeded while they were held to be counted.
     pub(super) succeeded: BTreeSet<String>,
+    /// Those that did once their end had begun: it counts them as failed if it has looked in between.
+    pub(super) succeeded_at_the_end: BTreeSet<String>,
     /// Of those, the ones that were let go, with the version.
     pub(super) let_go: BTreeMap<String, u64>,
     /// The names of pods that were there although their namespace's quota was used up.
@@ -122,8 +124,11 @@ fn remember(memory: &mut Pods, change: &Change<'_, Pod>) {
     }
     let is_of_job = pod.metadata.owner_references.iter().any(|owner| owner.name == COUNTED);
     let is_held = pod.metadata.finalizers.iter().any(|own| own == TRACKING);
-    if is_of_job && pod.status.phase == "Succeeded" && is_held {
-        memory.succeeded.insert(uid.clone());
+    if is_of_job && pod.status.phase == "Succeeded" && is_held && memory.succeeded.insert(uid.clone()) {
+        let is_ending = |pod: &Pod| pod.metadata.deletion_timestamp.is_some();
+        if change.before.is_none_or(is_ending) && is_ending(pod) {
+            memory.succeeded_at_the_end.insert(uid.clone());
+        }
     }
     if memory.succeeded.contains(uid) && !is_held {
         memory.let_go.entry(uid.clone()).or_insert_with(|| version(&pod.metadata));

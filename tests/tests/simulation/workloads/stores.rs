@@ -63,7 +63,8 @@ impl Told {
 
     /// There are the volumes of claims, and no others.
     fn difference_of_volumes(&self, disks: &BTreeMap<String, Disk>) -> Option<String> {
-        let of_claims: BTreeSet<&String> = self.claims.iter().map(|claim| &claim.spec.volume_name).collect();
+        let of_claims = self.claims.iter().map(|claim| &claim.spec.volume_name);
+        let of_claims: BTreeSet<&String> = of_claims.filter(|name| !name.is_empty()).collect();
         let told: BTreeSet<&String> = self.volumes.iter().map(|volume| &volume.metadata.name).collect();
         let real: BTreeSet<&String> = disks.keys().collect();
         let is_well = of_claims == told && told == real;
@@ -84,21 +85,26 @@ impl Told {
         (told != real).then(|| format!("attachments say {told:?}, the disks are on {real:?}"))
     }
 
-    /// A claim is bound, its disk as large as it asks for, and where its pod is, if there is one.
+    /// A claim is bound, its disk as large as it asks for, and where its pod is, if there is one. Where there is none, its disk
+    /// may never have been used, nor made where no pod ever got a node. One that is to go stays as long as a pod has it.
     fn difference_of(&self, claim: &PersistentVolumeClaim, disks: &BTreeMap<String, Disk>) -> Option<String> {
         let (name, status) = (&claim.metadata.name, &claim.status);
         let pod = self.pods.iter().find(|pod| *name == format!("data-{}", pod.metadata.name));
-        let Some(disk) = disks.get(&claim.spec.volume_name) else { return Some(format!("{name} has no disk")) };
+        let Some(disk) = disks.get(&claim.spec.volume_name) else {
+            let waits_for_a_pod = pod.is_none() && claim.spec.volume_name.is_empty();
+            return (!waits_for_a_pod).then(|| format!("{name} has no disk"));
+        };
         let users: BTreeSet<(String, String)> =
             pod.iter().map(|pod| (pod.spec.node_name.clone(), pod.metadata.uid.clone())).collect();
         let is_where_used = disk.on.keys().eq(users.iter().map(|(node, _)| node)) && disk.published == users;
         let asked = storage(&claim.spec.resources.requests);
-        let is_as_told = disk.file_system.as_ref() == Some(&storage(&status.capacity));
+        let was_never_used = pod.is_none() && disk.file_system.is_none();
+        let is_as_told = was_never_used || disk.file_system.as_ref() == Some(&storage(&status.capacity));
         // What is on a volume grows only while a pod uses it.
         let has_grown = storage(&status.capacity) == asked && status.allocated_resource_statuses.is_empty();
         let is_large = disk.size == asked && is_as_told && (has_grown || pod.is_none());
-        let is_well =
-            status.phase == "Bound" && claim.metadata.deletion_timestamp.is_none() && is_where_used && is_large;
+        let may_stay = claim.metadata.deletion_timestamp.is_none() || pod.is_some();
+        let is_well = status.phase == "Bound" && may_stay && is_where_used && is_large;
         (!is_well).then(|| format!("{name} asks for {asked} and is {status:?}, users {users:?}, its disk is {disk:?}"))
     }
 }

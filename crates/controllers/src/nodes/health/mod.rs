@@ -68,7 +68,7 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let period = settings.monitor_period;
     let metrics = NodeMetrics::new(build.metrics());
     let shared = Arc::new(Shared { nodes, pods, leases, settings, metrics, state: Mutex::default() });
-    build.run(&node_queue, NODE_WORKERS, Arc::new(Mirror(Arc::clone(&shared)))).drop_after(0);
+    build.run(&node_queue, NODE_WORKERS, Arc::new(Mirror(Arc::clone(&shared))));
     build.run(&pod_queue, POD_WORKERS, Arc::new(NewPods(Arc::clone(&shared))));
     build.every("node_lifecycle_monitor", period, Arc::new(Monitor::new(Arc::clone(&shared))));
     build.every("node_lifecycle_taints", TAINT_PERIOD, Arc::new(Tainter(shared)));

@@ -172,3 +172,15 @@ async fn a_node_that_cannot_be_freed_does_not_hold_up_the_others() {
         );
     }
 }
+
+/// No kubelet says anything new for minutes.
+#[tokio::test(start_paused = true)]
+async fn a_taint_that_could_not_be_removed_goes_later() {
+    let running = Running::start(KNOWN);
+    let mut node = node("True", 1);
+    node.spec.taints.push(crate::nodes::node_taints::taint(TAINT_NODE_UNREACHABLE, "NoSchedule", at(1)));
+    running.server.fail_next("PATCH", &[500, 503]);
+    running.put("v1/nodes", &node);
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert!(running.server.objects("v1/nodes")[0]["spec"]["taints"].as_array().is_none_or(Vec::is_empty));
+}

@@ -87,10 +87,11 @@ impl Controller for Disruption {
         if error.is_conflict() {
             return Err(error);
         }
-        // Nobody may be evicted while it is not known how many there are.
+        // Nobody may be evicted while it is not known how many there are. It is tried again: where this was told already,
+        // nothing changes that would tell to.
         let failed = plan::failed(&budget, &error.to_string(), now);
         self.write(cx, &budget, failed).await?;
-        Ok(Next::Done)
+        Err(error)
     }
 }
 

@@ -4,6 +4,9 @@ use api_machinery::intstr::IntOrString;
 use api_machinery::meta::OwnerReference;
 use api_types::apps_v1::ReplicaSet;
 use api_types::core_v1::PodCondition;
+use bytes::Bytes;
+use client::{Transport, TransportError};
+use component_base::serving::Body;
 use controller::controller_ref;
 
 use super::super::fixtures::{Running, WithDiscovery, at, dying, meta, pod, ready, run_until_idle, selector, template};
@@ -141,4 +144,38 @@ async fn kinds_that_are_not_known_yet_are_asked_for() {
             live.status.conditions.iter().map(|one| (one.reason.as_str(), one.message.as_str())).collect();
         assert_eq!(shown, [("SyncFailed", expected)]);
     }
+}
+
+/// Loses so many writes that do not say that something has failed.
+struct Loses(Arc<dyn Transport>, std::sync::atomic::AtomicU32);
+
+#[async_trait::async_trait]
+impl Transport for Loses {
+    async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Body>, TransportError> {
+        use std::sync::atomic::Ordering::Relaxed;
+        let tells =
+            request.method() == http::Method::PUT && !String::from_utf8_lossy(request.body()).contains("SyncFailed");
+        if tells && self.1.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
+            return Err(TransportError::Broken("lost".into()));
+        }
+        self.0.send(request).await
+    }
+
+    fn server(&self) -> &str {
+        self.0.server()
+    }
+}
+
+/// The failure is told once; nothing changes from then on.
+#[tokio::test(start_paused = true)]
+async fn a_budget_whose_count_was_lost_twice_is_counted_again() {
+    let running =
+        Running::start_over(&[DESCRIPTOR], Settings::default(), |server| Arc::new(Loses(server.transport(), 3.into())));
+    running.put("v1/pods", &ready(pod("a", "Running", None), 1));
+    let mut budget = budget();
+    budget.spec.min_available = Some(IntOrString::Int(0));
+    running.put("policy/v1/poddisruptionbudgets", &budget);
+    run_until_idle().await;
+    let live = running.client.namespaced::<PodDisruptionBudget>("ns").get("budget").await.unwrap();
+    assert_eq!((live.status.current_healthy, live.status.disruptions_allowed), (1, 1));
 }
