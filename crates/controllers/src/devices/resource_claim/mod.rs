@@ -10,7 +10,7 @@ mod pods;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api_types::core_v1::Pod;
@@ -55,6 +55,8 @@ const FIELD_MANAGER: &str = "ResourceClaimController";
 /// Indexes of pods by the claims and the templates that they name, `{namespace}/{name}`.
 const BY_CLAIM: &str = "pod-resource-claims";
 const BY_TEMPLATE: &str = "pod-resource-claim-templates";
+/// Index of claims by the uids of the pods that they are set aside for.
+const BY_CONSUMER: &str = "resource-claim-consumers";
 /// What keys in the one queue are of.
 const OF_CLAIM: &str = "claim:";
 const OF_POD: &str = "pod:";
@@ -62,8 +64,11 @@ const OF_POD: &str = "pod:";
 fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let syncs = build.settings::<Settings>()?.resource_claim_syncs;
     let queue = build.queue("resource_claim");
-    let claims =
-        build.watch::<ResourceClaim>().index(CONTROLLER_UID, |claim| controller_uid(&claim.metadata)).informer();
+    let claims = build
+        .watch::<ResourceClaim>()
+        .index(CONTROLLER_UID, |claim| controller_uid(&claim.metadata))
+        .index(BY_CONSUMER, consumers)
+        .informer();
     let templates = build.watch::<ResourceClaimTemplate>().informer();
     let pods = build.watch::<Pod>().index(BY_CLAIM, named_claims).index(BY_TEMPLATE, named_templates).informer();
     let counted = claims.clone();
@@ -97,6 +102,10 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
 
 fn named_claims(pod: &Pod) -> Vec<String> {
     claims_of(pod).into_iter().map(|name| format!("{}/{name}", pod.metadata.namespace)).collect()
+}
+
+fn consumers(claim: &ResourceClaim) -> Vec<String> {
+    claim.status.reserved_for.iter().map(|consumer| consumer.uid.clone()).collect()
 }
 
 fn named_templates(pod: &Pod) -> Vec<String> {
@@ -147,7 +156,12 @@ impl Claims {
             self.gone.lock().note(&pod.metadata.uid);
         }
         if change.is_deleted() || is_done(pod) {
-            return claims_of(pod).into_iter().map(|name| keyed(OF_CLAIM, namespace, name)).collect();
+            let named = claims_of(pod).into_iter().map(str::to_owned);
+            // What was heard of the pod last may be from before it was told its claims.
+            let known = [CONTROLLER_UID, BY_CONSUMER].map(|index| self.claims.by_index(index, &pod.metadata.uid));
+            let known = known.into_iter().flatten().map(|claim| claim.metadata.name.clone());
+            let all: BTreeSet<String> = named.chain(known).collect();
+            return all.iter().map(|name| keyed(OF_CLAIM, namespace, name)).collect();
         }
         let needs = self.may_need_work(pod);
         needs.then(|| keyed(OF_POD, namespace, &pod.metadata.name)).into_iter().collect()

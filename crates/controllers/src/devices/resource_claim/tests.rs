@@ -115,6 +115,26 @@ async fn a_shared_claim_is_free_once_the_last_has_ended() {
     assert!(free.metadata.finalizers.is_empty());
 }
 
+/// What a watch that broke shows of it last may be older than its claims.
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_is_not_known_to_have_claims_lets_go_of_them() {
+    let running = Running::start_gated(KNOWN, GATES);
+    let user = wanting();
+    let mut claim = ResourceClaim::default();
+    (claim.metadata.name, claim.metadata.namespace) = ("made".into(), "ns".into());
+    claim.metadata.finalizers.push(FINALIZER.into());
+    claim.status.allocation = Some(AllocationResult::default());
+    let (resource, name, uid) = ("pods".into(), user.metadata.name.clone(), user.metadata.uid.clone());
+    claim.status.reserved_for.push(ResourceClaimConsumerReference { resource, name, uid, ..Default::default() });
+    running.put("v1/pods", &user);
+    running.put(ALL, &claim);
+    run_until_idle().await;
+    assert_eq!(claims(&running).await[0].status.reserved_for.len(), 1);
+    running.server.remove("v1/pods", "ns", "p");
+    run_until_idle().await;
+    assert!(claims(&running).await[0].status.allocation.is_none());
+}
+
 #[tokio::test(start_paused = true)]
 async fn why_there_is_no_claim_is_told() {
     let running = Running::start_gated(KNOWN, GATES);
