@@ -164,13 +164,19 @@ impl Claims {
         Ok(Some(name))
     }
 
-    /// A claim that was made before for an entry of a pod, whether the pod's status tells of it or not.
+    /// A claim that was made before for an entry of a pod, whether the pod's status tells of it or not. Where answers were
+    /// lost there may be several: always the same one is meant, as the scheduler may have set devices aside for it already.
     fn made_for(&self, pod: &Pod, entry: &str) -> Option<Arc<ResourceClaim>> {
-        let is_for = |claim: &&Arc<ResourceClaim>| {
+        if let Some(made) = self.made.lock().find(&pod.metadata.uid, entry) {
+            return Some(made);
+        }
+        let mut cached = self.claims.by_index(CONTROLLER_UID, &pod.metadata.uid);
+        cached.retain(|claim| {
             is_of(claim, pod) && claim.metadata.annotations.get(CLAIM_NAME).is_some_and(|own| own == entry)
-        };
-        let cached = self.claims.by_index(CONTROLLER_UID, &pod.metadata.uid);
-        cached.iter().find(is_for).cloned().or_else(|| self.made.lock().find(&pod.metadata.uid, entry))
+        });
+        let by_use = |claim: &Arc<ResourceClaim>| (!is_reserved(claim, pod), claim.status.allocation.is_none());
+        cached.sort_by(|one, other| by_use(one).cmp(&by_use(other)).then(one.metadata.name.cmp(&other.metadata.name)));
+        cached.into_iter().next()
     }
 
     /// Sets the claims of a pod that has a node aside for it: whoever gave it the node did not.

@@ -135,6 +135,24 @@ async fn a_pod_that_is_not_known_to_have_claims_lets_go_of_them() {
     assert!(claims(&running).await[0].status.allocation.is_none());
 }
 
+/// Answers of the server may be lost, and the cache may know of a claim before the pod's status tells of it.
+#[tokio::test(start_paused = true)]
+async fn of_several_claims_the_one_that_was_told_is_meant() {
+    let running = Running::start_gated(KNOWN, GATES);
+    running.put(TEMPLATES, &template());
+    running.put("v1/pods", &wanting());
+    run_until_idle().await;
+    let [claim] = claims(&running).await.try_into().expect("one claim");
+    let mut twin = claim.clone();
+    (twin.metadata.name, twin.metadata.uid) = ("a-twin".into(), "twin-uid".into());
+    running.put(ALL, &twin);
+    // The status of before comes once more.
+    running.put("v1/pods", &wanting());
+    run_until_idle().await;
+    let told: Pod = running.client.namespaced("ns").get("p").await.unwrap();
+    assert_eq!(told.status.resource_claim_statuses[0].resource_claim_name.as_ref(), Some(&claim.metadata.name));
+}
+
 #[tokio::test(start_paused = true)]
 async fn why_there_is_no_claim_is_told() {
     let running = Running::start_gated(KNOWN, GATES);
