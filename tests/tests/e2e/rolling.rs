@@ -1,4 +1,4 @@
-//! A rolling update: never fewer pods ready nor more pods at all than allowed, and never a request unanswered.
+//! A rolling update: never fewer pods ready nor more pods wanted than allowed, and never a request unanswered.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -90,10 +90,13 @@ async fn guarded(cluster: &Cluster, kubectl: &Kubectl, url: &str, work: impl Fut
             let text = kubectl.ok(list).await;
             let text = text.trim_matches('\'');
             // Those that are being deleted no longer count.
-            let live: Vec<&str> = text.split_whitespace().filter(|word| word.starts_with('/')).collect();
-            let ready = live.iter().filter(|word| word.ends_with("/True")).count();
-            assert!(live.len() <= REPLICAS + MAX_SURGE, "too many pods: {text}");
+            let ready = text.split_whitespace().filter(|word| *word == "/True").count();
             assert!(ready >= REPLICAS - MAX_UNAVAILABLE, "too few ready pods: {text}");
+            // The sets are held to it: a new one may have its next pod before the old one has let go of its last.
+            let sizes = kubectl.ok("get replicasets -o jsonpath={.items[*].spec.replicas}").await;
+            let wanted: usize = sizes.split_whitespace().filter_map(|size| size.parse::<usize>().ok()).sum();
+            let allowed = REPLICAS - MAX_UNAVAILABLE..=REPLICAS + MAX_SURGE;
+            assert!(allowed.contains(&wanted), "sets want {sizes} pods");
         }
     };
     let traffic = async {
