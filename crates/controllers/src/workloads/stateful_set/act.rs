@@ -7,6 +7,7 @@ use api_types::apps_v1::StatefulSet;
 use api_types::apps_v1::constants::stateful_set_update_strategy_type::ROLLING_UPDATE;
 use api_types::core_v1::{PersistentVolumeClaim, Pod};
 use client::{ClientError, EventType};
+use component_helpers::volumes::names::SELECTED_NODE;
 use controller::{Cx, ReconcileError, in_batches};
 
 use super::history::History;
@@ -54,6 +55,7 @@ impl StatefulSetController {
             Action::Provide(pod) => {
                 if let Some(ordinal) = identity::ordinal_of(pod) {
                     self.provide(cx, set, ordinal, &pod.metadata.name).await?;
+                    self.lead(cx, set, ordinal, pod).await?;
                 }
                 self.update_claims(cx, set, pod).await
             }
@@ -131,6 +133,18 @@ impl StatefulSetController {
             }
         }
         ReconcileError::join(errors)
+    }
+
+    /// Says of the claims of a pod that has a node and no volumes that they are for that node. Whoever gave it the node has
+    /// said so, unless that was of claims that have been replaced since: nobody else would say it of the new ones.
+    async fn lead(&self, cx: &Cx, set: &StatefulSet, ordinal: i32, pod: &Pod) -> Result<(), ReconcileError> {
+        let node = &pod.spec.node_name;
+        for claim in self.claims_of(set, ordinal).filter(|claim| !node.is_empty() && claims::is_for_no_node(claim)) {
+            let mut next = PersistentVolumeClaim::clone(&claim);
+            next.metadata.annotations.insert(SELECTED_NODE.to_owned(), node.clone());
+            cx.client.namespaced::<PersistentVolumeClaim>(&claim.metadata.namespace).update(&next).await?;
+        }
+        Ok(())
     }
 
     /// Whether a pod has its identity and its claims their owners.

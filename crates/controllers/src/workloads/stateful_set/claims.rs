@@ -5,6 +5,7 @@ use api_machinery::object::{Kind, Object};
 use api_types::apps_v1::StatefulSet;
 use api_types::core_v1::{PersistentVolumeClaim, Pod};
 use client::{Change, ObjectKey};
+use component_helpers::volumes::names::SELECTED_NODE;
 use controller::{controller_of, controller_ref};
 
 use super::identity::{self, is_in_range};
@@ -54,6 +55,14 @@ pub(super) fn set_that_waited(change: &Change<PersistentVolumeClaim>) -> Option<
     let is_pod = |it: &&OwnerReference| it.api_version == Pod::TYPE.api_version() && it.kind == Pod::TYPE.kind;
     let pod = meta.owner_references.iter().find(is_pod).filter(|_| change.is_deleted())?;
     Some(ObjectKey::new(&meta.namespace, identity::set_of(&pod.name)?))
+}
+
+/// Whether a claim has no volume and waits for somebody to say which node it is for.
+pub(super) fn is_for_no_node(claim: &PersistentVolumeClaim) -> bool {
+    let meta = &claim.metadata;
+    claim.spec.volume_name.is_empty()
+        && meta.deletion_timestamp.is_none()
+        && !meta.annotations.contains_key(SELECTED_NODE)
 }
 
 /// What to do about a claim's owners.

@@ -256,3 +256,21 @@ async fn a_pod_comes_once_the_claim_of_the_one_before_is_gone() {
     run_until_idle().await;
     assert_eq!((run.count("v1/pods"), run.count(CLAIMS_AT)), (1, 1));
 }
+
+/// Whoever gave it the node knew of the claim before.
+#[tokio::test(start_paused = true)]
+async fn claims_that_came_after_their_pod_had_a_node_are_for_that_node() {
+    let run = Running::start(&[DESCRIPTOR]);
+    run.put(SETS_AT, &set(1, "OrderedReady"));
+    run_until_idle().await;
+    run.server.remove("v1/persistentvolumeclaims", "ns", "data-db-0");
+    let mut pod: Pod = run.client.namespaced("ns").get("db-0").await.unwrap();
+    pod.status.phase = "Pending".into();
+    pod.spec.node_name = "n".into();
+    run.put("v1/pods", &pod);
+    run_until_idle().await;
+    let claim: PersistentVolumeClaim = run.client.namespaced("ns").get("data-db-0").await.unwrap();
+    let chosen = claim.metadata.annotations.get(component_helpers::volumes::names::SELECTED_NODE);
+    assert_eq!(chosen.map(String::as_str), Some("n"));
+    run.assert_steady().await;
+}
