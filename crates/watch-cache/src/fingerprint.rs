@@ -21,7 +21,6 @@ impl Fingerprint {
         let hash = hasher.finish();
         // Values are limited to megabytes.
         let length = u32::try_from(value.len()).unwrap_or(u32::MAX);
-        #[expect(clippy::cast_possible_truncation, reason = "half of a hash is one")]
         Self { length, hash: (hash >> 32) as u32 }
     }
 
