@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 use smol_str::SmolStr;
 
 /// One step: a field or map key, a keyed item, an item of a set, or a list index.
@@ -88,13 +88,32 @@ fn rank(value: &Value) -> u8 {
     }
 }
 
+/// Integers and floats by their value. Upstream makes floats of both, so that large ones are the same as some that are not the
+/// same as each other; what is sorted needs an order.
+fn compare_numbers(one: &Number, other: &Number) -> Ordering {
+    let float = |number: &Number| number.as_f64().unwrap_or_default();
+    let by_float = || float(one).total_cmp(&float(other));
+    match (one.as_i128(), other.as_i128()) {
+        (Some(one), Some(other)) => one.cmp(&other),
+        (Some(integer), None) => by_float().then_with(|| integer.cmp(&whole(float(other)))),
+        (None, Some(integer)) => by_float().then_with(|| whole(float(one)).cmp(&integer)),
+        (None, None) => by_float(),
+    }
+}
+
+/// A float that is as large as some integer: it is whole then, or the integer is small and the same.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "what is too large is the largest, which is larger than any number"
+)]
+fn whole(float: f64) -> i128 {
+    float as i128
+}
+
 /// The order of values: numbers, texts, booleans, lists, maps, null.
 pub fn compare_values(one: &Value, other: &Value) -> Ordering {
     match (one, other) {
-        (Value::Number(a), Value::Number(b)) => match (a.as_i64(), b.as_i64()) {
-            (Some(a), Some(b)) => a.cmp(&b),
-            _ => a.as_f64().unwrap_or_default().total_cmp(&b.as_f64().unwrap_or_default()),
-        },
+        (Value::Number(a), Value::Number(b)) => compare_numbers(a, b),
         (Value::String(a), Value::String(b)) => a.cmp(b),
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
         (Value::Array(a), Value::Array(b)) => {
@@ -148,4 +167,47 @@ impl fmt::Display for Element {
 /// A whole path as text.
 pub fn print_path(path: &[Element]) -> String {
     path.iter().map(ToString::to_string).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sorting may panic where this is not so.
+    #[test]
+    fn numbers_have_an_order() {
+        let texts = [
+            "-1e300",
+            "-9223372036854775808",
+            "-1.5",
+            "-1",
+            "-0.0",
+            "0",
+            "0.0",
+            "0.5",
+            "1",
+            "9007199254740992",
+            "9007199254740992.0",
+            "9007199254740993",
+            "9007199254740994.0",
+            "9223372036854775807",
+            "9223372036854775808",
+            "9223372036854775808.0",
+            "9223372036854775809",
+            "18446744073709551615",
+            "18446744073709551616.0",
+            "1e300",
+        ];
+        let numbers = texts.map(|text| serde_json::from_str::<Value>(text).unwrap());
+        for a in &numbers {
+            for b in &numbers {
+                assert_eq!(compare_values(a, b), compare_values(b, a).reverse(), "{a} {b}");
+                for c in &numbers {
+                    let (ab, bc, ac) = (compare_values(a, b), compare_values(b, c), compare_values(a, c));
+                    assert!(ab.is_gt() || bc.is_gt() || ac == ab.then(bc), "{a} {b} {c}");
+                }
+            }
+        }
+        assert!(numbers.is_sorted_by(|one, next| compare_values(one, next).is_le()));
+    }
 }
