@@ -15,6 +15,10 @@ use crate::https::{Connection, JSON};
 use crate::identity::Identity;
 use crate::sample::Stopwatch;
 
+/// Flags for a cluster of hollow nodes: it has no service accounts, no priority classes and nobody who lifts a node's first
+/// taint.
+pub(crate) const HOLLOW: &[&str] = &["--disable-admission-plugins=ServiceAccount,TaintNodesByCondition,Priority"];
+
 /// How long a server may take to become ready.
 const READY_LIMIT: Duration = Duration::from_secs(60);
 const READY_PAUSE: Duration = Duration::from_millis(50);

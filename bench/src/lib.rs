@@ -7,14 +7,17 @@
 pub mod api;
 pub mod api_server;
 pub mod child;
+pub mod cli;
 mod controller_manager;
 pub mod elastic;
 pub mod etcd;
 pub mod figure;
 pub mod https;
 pub mod identity;
+mod requests;
 pub mod sample;
 pub mod sched;
+mod scheduler_process;
 pub mod up;
 pub mod usage;
 pub mod volumes;

@@ -4,12 +4,12 @@
 use std::path::{Path, PathBuf};
 
 /// The directory of the binaries that `make test-surroundings` builds, or why the test is skipped.
-fn bin_dir(binary: &str) -> Result<PathBuf, String> {
+fn bin_dir(binaries: &[&str]) -> Result<PathBuf, String> {
     let directory = Path::new(env!("CARGO_BIN_EXE_bench-api")).parent().unwrap_or(Path::new("."));
-    if directory.join(binary).is_file() {
-        return Ok(directory.to_owned());
+    match binaries.iter().find(|binary| !directory.join(binary).is_file()) {
+        None => Ok(directory.to_owned()),
+        Some(missing) => Err(format!("there is no {missing} in {}", directory.display())),
     }
-    Err(format!("there is no {binary} in {}", directory.display()))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the test runs the benchmark as a program")]
@@ -23,7 +23,7 @@ fn figures(program: &str, arguments: &[&str]) -> Vec<String> {
 
 #[test]
 fn bench_api_measures_every_verb() {
-    let directory = match bin_dir("kube-apiserver") {
+    let directory = match bin_dir(&["kube-apiserver"]) {
         Ok(directory) => directory,
         Err(why) => return test_facts::skipped(&why),
     };
@@ -56,7 +56,7 @@ fn bench_api_measures_every_verb() {
 
 #[test]
 fn bench_soak_sees_every_round() {
-    let directory = match bin_dir("kube-apiserver") {
+    let directory = match bin_dir(&["kube-apiserver"]) {
         Ok(directory) => directory,
         Err(why) => return test_facts::skipped(&why),
     };
@@ -68,7 +68,7 @@ fn bench_soak_sees_every_round() {
 
 #[test]
 fn bench_overload_asks_beside_a_noisy_tenant() {
-    let directory = match bin_dir("kube-apiserver") {
+    let directory = match bin_dir(&["kube-apiserver"]) {
         Ok(directory) => directory,
         Err(why) => return test_facts::skipped(&why),
     };
@@ -87,7 +87,7 @@ fn bench_overload_asks_beside_a_noisy_tenant() {
 
 #[test]
 fn bench_policies_measures_each_server() {
-    let directory = match bin_dir("kube-apiserver") {
+    let directory = match bin_dir(&["kube-apiserver"]) {
         Ok(directory) => directory,
         Err(why) => return test_facts::skipped(&why),
     };
@@ -110,7 +110,7 @@ fn bench_policies_measures_each_server() {
 
 #[test]
 fn bench_lease_renews_beside_lists() {
-    let directory = match bin_dir("kube-apiserver") {
+    let directory = match bin_dir(&["kube-apiserver"]) {
         Ok(directory) => directory,
         Err(why) => return test_facts::skipped(&why),
     };
@@ -130,7 +130,7 @@ fn bench_sched_places_every_pod() {
     });
     let wanted: Vec<String> = rows.flat_map(|row| [row.clone(), format!("{row}-cpu"), format!("{row}-load")]).collect();
     assert_eq!(in_process, wanted);
-    let directory = match bin_dir("kube-apiserver").and_then(|_| bin_dir("kube-scheduler")) {
+    let directory = match bin_dir(&["kube-apiserver", "kube-scheduler"]) {
         Ok(directory) => directory,
         Err(why) => return test_facts::skipped(&why),
     };
@@ -143,9 +143,8 @@ fn bench_sched_places_every_pod() {
 
 #[test]
 fn bench_elastic_looks_at_every_autoscaler() {
-    let wanted = ["kube-apiserver", "kube-controller-manager", "metrics-server"].map(bin_dir);
-    let directory = match wanted.into_iter().collect::<Result<Vec<_>, _>>() {
-        Ok(directories) => directories[0].clone(),
+    let directory = match bin_dir(&["kube-apiserver", "kube-controller-manager", "metrics-server"]) {
+        Ok(directory) => directory,
         Err(why) => return test_facts::skipped(&why),
     };
     let directory = directory.to_str().expect("a path that is text");
@@ -162,9 +161,8 @@ fn bench_elastic_looks_at_every_autoscaler() {
 
 #[test]
 fn bench_volumes_sees_every_pod_run() {
-    let wanted = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"].map(bin_dir);
-    let directory = match wanted.into_iter().collect::<Result<Vec<_>, _>>() {
-        Ok(directories) => directories[0].clone(),
+    let directory = match bin_dir(&["kube-apiserver", "kube-controller-manager", "kube-scheduler"]) {
+        Ok(directory) => directory,
         Err(why) => return test_facts::skipped(&why),
     };
     let directory = directory.to_str().expect("a path that is text");

@@ -1,32 +1,22 @@
 //! `bench-elastic`: metrics-server and autoscalers at size. See [`bench::elastic`].
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use anyhow::Result;
-use bench::api_server::own_bin_dir;
+use bench::cli::{bin_dir, binaries, number, quick, take};
 use bench::elastic::{self, Plan};
-use clap::{Arg, ArgAction, Command, value_parser};
+use clap::Command;
 
 #[global_allocator]
 static ALLOCATOR: sys::allocator::Allocator = sys::allocator::Allocator;
 
 fn command() -> Command {
-    let number = |name: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name("N").help(help).value_parser(value_parser!(usize))
-    };
     Command::new("bench-elastic")
         .about("Measures metrics-server over hollow kubelets, and kube-controller-manager with many autoscalers")
         .arg(number("pods", "Pods that metrics-server tells of (default: 5000)"))
         .arg(number("autoscalers", "Autoscalers, each of a workload with one pod (default: 10000)"))
-        .arg(
-            Arg::new("bin-dir")
-                .long("bin-dir")
-                .value_name("DIR")
-                .help("Where the binaries are (default: beside this program)")
-                .value_parser(value_parser!(PathBuf)),
-        )
-        .arg(Arg::new("quick").long("quick").help("Small numbers, to see that it works").action(ArgAction::SetTrue))
+        .arg(bin_dir())
+        .arg(quick())
 }
 
 fn main() -> Result<()> {
@@ -36,10 +26,9 @@ fn main() -> Result<()> {
         return runtime.block_on(elastic::kubelets::serve(rest));
     }
     let matches = command().get_matches();
-    let binaries = matches.get_one::<PathBuf>("bin-dir").cloned().unwrap_or_else(own_bin_dir);
+    let binaries = binaries(&matches);
     let mut plan = if matches.get_flag("quick") { Plan::quick(binaries) } else { Plan::full(binaries) };
-    let number = |name: &str| matches.get_one::<usize>(name).copied();
-    plan.pods = number("pods").unwrap_or(plan.pods);
-    plan.autoscalers = number("autoscalers").unwrap_or(plan.autoscalers);
+    take(&matches, "pods", &mut plan.pods);
+    take(&matches, "autoscalers", &mut plan.autoscalers);
     runtime.block_on(bench::child::unless_ended(elastic::run(&plan)))
 }

@@ -1,18 +1,14 @@
 //! `bench-sched`: how many pods a second get a node, and what that costs. See [`bench::sched`].
 
-use std::path::PathBuf;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
+use bench::cli::{bin_dir, binaries, number, quick, take};
 use bench::sched::{Plan, Road, all_shapes};
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgMatches, Command};
 
 #[global_allocator]
 static ALLOCATOR: sys::allocator::Allocator = sys::allocator::Allocator;
 
 fn command() -> Command {
-    let number = |name: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name("N").help(help).value_parser(value_parser!(usize))
-    };
     Command::new("bench-sched")
         .about("Schedules pods onto hollow nodes, in process and over HTTPS")
         .arg(number("nodes", "How many nodes (default: 5000)"))
@@ -32,14 +28,8 @@ fn command() -> Command {
                 .help("Only one row of the table of shapes: basic, or the name in its figures")
                 .value_parser(all_shapes().map(|shape| shown(shape.name)).collect::<Vec<_>>()),
         )
-        .arg(
-            Arg::new("bin-dir")
-                .long("bin-dir")
-                .value_name("DIR")
-                .help("Where kube-apiserver and kube-scheduler are (default: beside this program)")
-                .value_parser(value_parser!(PathBuf)),
-        )
-        .arg(Arg::new("quick").long("quick").help("Small numbers, to see that it works").action(ArgAction::SetTrue))
+        .arg(bin_dir())
+        .arg(quick())
 }
 
 /// A row as people name it.
@@ -47,12 +37,11 @@ fn shown(name: &'static str) -> &'static str {
     if name.is_empty() { "basic" } else { name }
 }
 
-fn plan(matches: &ArgMatches) -> Result<Plan> {
+fn plan(matches: &ArgMatches) -> Plan {
     let mut plan = if matches.get_flag("quick") { Plan::quick() } else { Plan::full() };
-    let number = |name: &str| matches.get_one::<usize>(name).copied();
-    plan.nodes = number("nodes").unwrap_or(plan.nodes);
-    plan.pods = number("pods").unwrap_or(plan.pods);
-    plan.rounds = number("rounds").unwrap_or(plan.rounds);
+    take(matches, "nodes", &mut plan.nodes);
+    take(matches, "pods", &mut plan.pods);
+    take(matches, "rounds", &mut plan.rounds);
     match matches.get_one::<String>("road").map(String::as_str) {
         Some("inproc") => plan.roads = vec![Road::InProcess],
         Some(_) => plan.roads = vec![Road::Https],
@@ -61,15 +50,12 @@ fn plan(matches: &ArgMatches) -> Result<Plan> {
     if let Some(name) = matches.get_one::<String>("shape") {
         plan.shapes.retain(|shape| shown(shape.name) == name);
     }
-    plan.binaries = match matches.get_one::<PathBuf>("bin-dir") {
-        Some(directory) => directory.clone(),
-        None => std::env::current_exe()?.parent().context("this program is in no directory")?.to_owned(),
-    };
-    Ok(plan)
+    plan.binaries = binaries(matches);
+    plan
 }
 
 fn main() -> Result<()> {
-    let plan = plan(&command().get_matches())?;
+    let plan = plan(&command().get_matches());
     component_base::tls::install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(bench::child::unless_ended(bench::sched::run(&plan)))

@@ -220,7 +220,7 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> Result<bool>) -> Resu
 async fn client_of(port: u16, stage: &Stage, log: &Path) -> Result<Client> {
     let mut config = ClientConfig::from_kubeconfig_file(&stage.kubeconfig)?;
     (config.server, config.trust) = (format!("https://127.0.0.1:{port}"), Trust::Insecure);
-    let client = crate::sched::client(config, &stage.tasks)?;
+    let client = crate::scheduler_process::client(config, &stage.tasks)?;
     let answers = async || Ok(client.send(Request::get("/healthz")).await.is_ok());
     until("an answer", answers).await.with_context(|| format!("see {}", log.display()))?;
     Ok(client)

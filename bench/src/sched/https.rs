@@ -3,7 +3,6 @@
 //! compete with the two processes for the machine.
 
 use std::collections::BTreeSet;
-use std::future::Future;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -11,20 +10,16 @@ use api_machinery::meta::ListOptions;
 use api_types::core_v1::{Namespace, Node, Pod};
 use api_types::events_v1::Event;
 use base::TaskGroup;
-use client::{Client, ClientConfig, ClientError};
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use client::{Client, ClientConfig};
 
-use super::scheduler_process::{SchedulerProcess, client};
 use super::{Plan, Round, Shape, workload};
-use crate::api_server::{ApiServer, Storage};
+use crate::api_server::{ApiServer, HOLLOW, Storage};
 use crate::identity::Identity;
+use crate::requests::all;
 use crate::sample::Stopwatch;
+use crate::scheduler_process::{SchedulerProcess, client};
 use crate::usage::CpuMeter;
 
-/// A hollow cluster has no service accounts, no priority classes and no kubelets that lift a node's first taint.
-const FLAGS: &[&str] = &["--disable-admission-plugins=ServiceAccount,TaintNodesByCondition,Priority"];
-/// Requests under way while objects are made.
-const PARALLEL_CREATES: usize = 64;
 /// When no event came for so long, none comes any more.
 const EVENTS_PAUSE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(50);
@@ -37,7 +32,7 @@ pub(super) async fn measure(plan: &Plan, shape: &Shape) -> Result<Round> {
     let pki = directory.path().join("pki");
     std::fs::create_dir_all(&pki)?;
     let identity = Identity::create(&pki)?;
-    let server = ApiServer::start(&plan.binaries, directory.path(), &identity, Storage::Embedded, FLAGS).await?;
+    let server = ApiServer::start(&plan.binaries, directory.path(), &identity, Storage::Embedded, HOLLOW).await?;
     let tasks = TaskGroup::new("bench");
     let api = client(ClientConfig::from_kubeconfig_file(&identity.kubeconfig(&server.url())?)?, &tasks)?;
     make_nodes(&api, plan).await?;
@@ -98,11 +93,6 @@ async fn make_nodes(api: &Client, plan: &Plan) -> Result<()> {
     let nodes: Vec<Node> = (0..plan.nodes).map(workload::node).collect::<Result<_>>()?;
     let to = api.all::<Node>();
     all(nodes.iter().map(|node| to.create(node))).await.context("making nodes")
-}
-
-async fn all<T>(requests: impl Iterator<Item = impl Future<Output = Result<T, ClientError>>>) -> Result<()> {
-    stream::iter(requests).buffer_unordered(PARALLEL_CREATES).try_for_each(|_| async { Ok(()) }).await?;
-    Ok(())
 }
 
 /// How many pods an event tells of, once there is one for each. They are waited for as long as more of them come.

@@ -7,7 +7,6 @@
 mod https;
 mod in_process;
 mod objects;
-mod scheduler_process;
 mod shapes;
 mod workload;
 
@@ -19,7 +18,6 @@ use crate::figure::Figure;
 use crate::sample::Samples;
 use crate::usage::load_average;
 
-pub(crate) use scheduler_process::{SchedulerProcess, client};
 pub use shapes::{MIXED, SHAPES, Shape, WITH_OBJECTS, all as all_shapes};
 
 /// What a pod costs upstream's scheduler, in milliseconds of processor time.

@@ -18,7 +18,6 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 use super::objects::{self, DRIVER, NAMESPACE};
-use crate::sample::Stopwatch;
 
 /// How long a pod takes to start once it has its volumes.
 const START: Duration = Duration::from_millis(500);
@@ -78,14 +77,17 @@ impl Hollow {
 
     /// Does what is to be done until so many pods run.
     pub(super) async fn until_running(&self, pods: usize) -> Result<()> {
-        let (mut begun, mut doing, watch) = (Begun::default(), FuturesUnordered::new(), Stopwatch::start());
+        let outcome = tokio::time::timeout(PATIENCE, self.run(pods)).await;
+        outcome.unwrap_or_else(|_| bail!("only {} pods run", self.running()))
+    }
+
+    async fn run(&self, pods: usize) -> Result<()> {
+        let (mut begun, mut doing) = (Begun::default(), FuturesUnordered::new());
         while self.running() < pods {
-            let left = PATIENCE.saturating_sub(watch.elapsed());
             tokio::select! {
                 biased;
                 Some(done) = doing.next() => done?,
                 () = self.changed.notified() => doing.extend(self.due(&mut begun).into_iter().map(|step| self.take(step))),
-                () = tokio::time::sleep(left) => bail!("only {} pods run", self.running()),
             }
         }
         Ok(())

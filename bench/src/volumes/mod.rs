@@ -13,20 +13,18 @@ use anyhow::{Context, Result};
 use api_types::core_v1::{Namespace, Node, PersistentVolumeClaim, Pod};
 use api_types::storage_v1::StorageClass;
 use base::TaskGroup;
-use client::{Client, ClientConfig, ClientError};
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use client::{Client, ClientConfig};
 
 use self::hollow::Hollow;
-use crate::api_server::{ApiServer, Storage};
+use crate::api_server::{ApiServer, HOLLOW, Storage};
 use crate::controller_manager::ControllerManager;
 use crate::figure::Figure;
 use crate::identity::Identity;
+use crate::requests::all;
 use crate::sample::{Samples, Stopwatch};
-use crate::sched::{SchedulerProcess, client};
+use crate::scheduler_process::{SchedulerProcess, client};
 use crate::usage::{CpuMeter, load_average};
 
-/// A hollow cluster has no service accounts, no priority classes and nobody who lifts a node's first taint.
-const FLAGS: &[&str] = &["--disable-admission-plugins=ServiceAccount,TaintNodesByCondition,Priority"];
 const CONTROLLERS: &[&str] = &[
     "persistentvolume-binder-controller",
     "persistentvolume-attach-detach-controller",
@@ -34,7 +32,6 @@ const CONTROLLERS: &[&str] = &[
     "persistentvolume-protection-controller",
     "persistentvolumeclaim-protection-controller",
 ];
-const PARALLEL_CREATES: usize = 64;
 const DRAIN: Duration = Duration::from_secs(5);
 
 /// What to measure.
@@ -97,7 +94,7 @@ pub async fn run(plan: &Plan) -> Result<()> {
 async fn round(plan: &Plan, has_volumes: bool, sides: &mut Sides) -> Result<()> {
     let directory = tempfile::tempdir().context("making a directory")?;
     let identity = Identity::create(&directory.path().join("pki"))?;
-    let server = ApiServer::start(&plan.binaries, directory.path(), &identity, Storage::Embedded, FLAGS).await?;
+    let server = ApiServer::start(&plan.binaries, directory.path(), &identity, Storage::Embedded, HOLLOW).await?;
     let (tasks, kubeconfig) = (TaskGroup::new("volumes"), identity.kubeconfig(&server.url())?);
     let api = client(ClientConfig::from_kubeconfig_file(&kubeconfig)?, &tasks)?;
     surroundings(&api, plan, has_volumes).await?;
@@ -136,10 +133,5 @@ async fn surroundings(api: &Client, plan: &Plan, has_volumes: bool) -> Result<()
         let to = api.namespaced::<PersistentVolumeClaim>(objects::NAMESPACE);
         all(claims.iter().map(|claim| to.create(claim))).await?;
     }
-    Ok(())
-}
-
-async fn all<T>(requests: impl Iterator<Item = impl Future<Output = Result<T, ClientError>>>) -> Result<()> {
-    stream::iter(requests).buffer_unordered(PARALLEL_CREATES).try_for_each(|_| async { Ok(()) }).await?;
     Ok(())
 }

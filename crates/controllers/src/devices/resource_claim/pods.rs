@@ -170,13 +170,14 @@ impl Claims {
         if let Some(made) = self.made.lock().find(&pod.metadata.uid, entry) {
             return Some(made);
         }
-        let mut cached = self.claims.by_index(CONTROLLER_UID, &pod.metadata.uid);
-        cached.retain(|claim| {
+        let is_for = |claim: &Arc<ResourceClaim>| {
             is_of(claim, pod) && claim.metadata.annotations.get(CLAIM_NAME).is_some_and(|own| own == entry)
-        });
-        let by_use = |claim: &Arc<ResourceClaim>| (!is_reserved(claim, pod), claim.status.allocation.is_none());
-        cached.sort_by(|one, other| by_use(one).cmp(&by_use(other)).then(one.metadata.name.cmp(&other.metadata.name)));
-        cached.into_iter().next()
+        };
+        let by_use = |claim: &Arc<ResourceClaim>| {
+            (!is_reserved(claim, pod), claim.status.allocation.is_none(), claim.metadata.name.clone())
+        };
+        let cached = self.claims.by_index(CONTROLLER_UID, &pod.metadata.uid);
+        cached.into_iter().filter(is_for).min_by_key(by_use)
     }
 
     /// Sets the claims of a pod that has a node aside for it: whoever gave it the node did not.

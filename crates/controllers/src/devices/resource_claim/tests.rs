@@ -153,6 +153,26 @@ async fn of_several_claims_the_one_that_was_told_is_meant() {
     assert_eq!(told.status.resource_claim_statuses[0].resource_claim_name.as_ref(), Some(&claim.metadata.name));
 }
 
+/// A new process knows of none that it has made.
+#[tokio::test(start_paused = true)]
+async fn of_several_claims_the_one_that_has_devices_is_meant() {
+    let running = Running::start_gated(KNOWN, GATES);
+    let pod = wanting();
+    for (name, has_devices) in [("a", false), ("b", true), ("c", false)] {
+        let mut claim = ResourceClaim::default();
+        (claim.metadata.name, claim.metadata.namespace) = (name.into(), "ns".into());
+        claim.metadata.annotations.insert(CLAIM_NAME.into(), "gpu".into());
+        claim.metadata.owner_references.push(controller::controller_ref::<Pod>(&pod.metadata));
+        claim.status.allocation = has_devices.then(AllocationResult::default);
+        running.put(ALL, &claim);
+    }
+    run_until_idle().await;
+    running.put("v1/pods", &pod);
+    run_until_idle().await;
+    let told: Pod = running.client.namespaced("ns").get("p").await.unwrap();
+    assert_eq!(told.status.resource_claim_statuses[0].resource_claim_name.as_deref(), Some("b"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn why_there_is_no_claim_is_told() {
     let running = Running::start_gated(KNOWN, GATES);

@@ -140,16 +140,14 @@ impl AttachDetach {
 
     /// Takes down what became of what was begun.
     fn follow_up(&self, state: &mut State, node: &str, now: Instant, steps: &mut Steps) {
+        // Most are settled, and the name of an attachment is a hash.
+        let is_busy = |(_, entry): &(&String, &Entry)| entry.work != Work::Idle;
         let running = |(name, entry): (&String, &Entry)| {
-            // Most are settled, and the name of an attachment is a hash.
-            if entry.work == Work::Idle {
-                return None;
-            }
             let attachment = self.attachments.find("", &entry.target.attachment(node));
             let outcome = progress(entry.work, &entry.target, attachment.as_deref(), now)?;
             Some((name.clone(), outcome))
         };
-        let outcomes: Vec<(String, Progress)> = state.on(node).filter_map(running).collect();
+        let outcomes: Vec<(String, Progress)> = state.on(node).filter(is_busy).filter_map(running).collect();
         for (name, outcome) in outcomes {
             match outcome {
                 Progress::Pending(deadline) => steps.look_again(deadline),

@@ -88,7 +88,7 @@ impl SchedulerProcess {
     }
 
     /// How many pods it has bound.
-    pub(super) async fn bound(&self) -> Result<usize> {
+    pub(crate) async fn bound(&self) -> Result<usize> {
         let metrics = self.probe.send(Request::get("/metrics").accept("text/plain")).await?;
         Ok(scheduled(&String::from_utf8_lossy(&metrics.body)))
     }
