@@ -1,5 +1,6 @@
-//! What every long-running part needs and that knows nothing of Kubernetes: time, randomness, back-off, what is remembered for a while, tasks that
-//! are drained at shutdown, who opens connections, writes that many requests share, and on whose behalf a task is at work.
+//! What every long-running part needs and that knows nothing of Kubernetes: time, randomness, back-off, what is remembered
+//! for a while, tasks that are drained at shutdown, who opens connections, writes that many requests share, on whose behalf a
+//! task is at work, and bytes as text.
 
 mod backoff;
 mod clock;
