@@ -99,6 +99,18 @@ impl MicroTime {
         Duration::from_micros(u64::try_from(self.micros.saturating_sub(earlier.micros)).unwrap_or(0))
     }
 
+    /// The time to renew a lease at, which was renewed at `last`: now, or just after that where the clock has hardly moved.
+    /// Others hear of a renewal by its time, so that the same one again would be none.
+    #[must_use]
+    pub fn as_renewal_after(self, last: Option<Self>) -> Self {
+        const HARDLY_MICROS: i64 = 1_000_000;
+        let behind = |last: Self| last.micros.saturating_sub(self.micros);
+        match last {
+            Some(last) if (0..HARDLY_MICROS).contains(&behind(last)) => last + Duration::from_micros(1),
+            _ => self,
+        }
+    }
+
     /// The same instant with second precision.
     pub const fn to_time(self) -> Time {
         Time { seconds: self.micros.div_euclid(MICROS_PER_SECOND) }

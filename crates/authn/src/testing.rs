@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
-use base::{Clock, Rng, SharedClock};
+use base::{Rng, SharedClock, StandingClock};
 use component_base::metrics::{Metrics, MetricsOptions};
 use http::request::Parts;
 use pki::{CaBundle, CaPool, CertificateAuthority, CertificateSpec, KeyAlgorithm, PrivateKey};
@@ -16,21 +16,13 @@ use crate::service_account::TokenUses;
 
 pub(crate) const NOW_SECONDS: i64 = 1_790_000_000;
 
-struct Fixed(SystemTime);
-
-impl Clock for Fixed {
-    fn wall(&self) -> SystemTime {
-        self.0
-    }
-}
-
 /// The time of all tests, plus `seconds`.
 pub(crate) fn at(seconds: i64) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(u64::try_from(NOW_SECONDS + seconds).unwrap())
 }
 
 pub(crate) fn clock(seconds: i64) -> SharedClock {
-    Arc::new(Fixed(at(seconds)))
+    Arc::new(StandingClock(at(seconds)))
 }
 
 /// Counters that nobody reads.

@@ -13,7 +13,7 @@ mod tasks;
 pub mod trace;
 
 pub use backoff::Backoff;
-pub use clock::{Clock, SharedClock, SystemClock, TokioClock};
+pub use clock::{Clock, SharedClock, StandingClock, SystemClock, TokioClock};
 pub use connect::{Connecting, Connection, Connector, Direct, SharedConnector, Stream, host_and_port};
 pub use expiring::Expiring;
 pub use gathered::Gathered;

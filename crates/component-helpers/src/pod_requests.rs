@@ -79,6 +79,19 @@ pub fn add(total: &mut ResourceList, more: &ResourceList) {
     }
 }
 
+/// What is left of amounts, resource by resource; nothing where as much is taken.
+#[must_use]
+pub fn less(total: &ResourceList, taken: &ResourceList) -> ResourceList {
+    let mut left = total.clone();
+    for (name, amount) in taken {
+        if let Some(own) = left.get_mut(name) {
+            own.sub(amount);
+        }
+    }
+    left.retain(|_, amount| *amount > Quantity::default());
+    left
+}
+
 /// Raises amounts to those of `floor` where they are lower.
 pub fn raise(total: &mut ResourceList, floor: &ResourceList) {
     for (name, amount) in floor {

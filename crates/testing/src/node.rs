@@ -163,7 +163,8 @@ impl HollowNode {
         lease.metadata.namespace = LEASES.to_owned();
         lease.spec.holder_identity = Some(self.name.clone());
         lease.spec.lease_duration_seconds = Some(40);
-        lease.spec.renew_time = Some(MicroTime::from(client.clock().wall()));
+        let now = MicroTime::from(client.clock().wall());
+        lease.spec.renew_time = Some(now.as_renewal_after(lease.spec.renew_time));
         let written = if exists { leases.update(&lease).await } else { leases.create(&lease).await };
         written.map(drop)
     }

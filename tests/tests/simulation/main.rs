@@ -72,6 +72,9 @@ fn play(seed: u64, is_told: bool) -> Option<String> {
     let mut left = run.left.clone();
     if seed.is_multiple_of(IN_FAIR_WEATHER) {
         let fair = simulate(Run::of(seed, Weather::Fair));
+        if is_told {
+            fair.exchanges.iter().for_each(|exchange| println!("in fair weather: {exchange}"));
+        }
         left.extend(fair.left.iter().map(|line| format!("in fair weather: {line}")));
         println!("seed {seed}: {} writes, {} in fair weather", run.writes(), fair.writes());
         left.extend(writes::too_many(run.writes(), fair.writes()));

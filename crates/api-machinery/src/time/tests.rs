@@ -112,6 +112,22 @@ fn arithmetic_saturates() {
 }
 
 #[test]
+fn each_renewal_has_a_time_of_its_own() {
+    for (now, last, expected) in [
+        (5_000_000, None, 5_000_000),
+        (5_000_000, Some(4_999_999), 5_000_000),
+        (5_000_000, Some(5_000_000), 5_000_001),
+        (5_000_000, Some(5_000_001), 5_000_002),
+        (5_000_000, Some(5_999_999), 6_000_000),
+        // A clock that was set back goes on from there.
+        (5_000_000, Some(6_000_000), 5_000_000),
+    ] {
+        let renewal = MicroTime::from_unix_micros(now).as_renewal_after(last.map(MicroTime::from_unix_micros));
+        assert_eq!(renewal.unix_micros(), Some(expected), "{now} after {last:?}");
+    }
+}
+
+#[test]
 fn converts_to_and_from_system_time() {
     let system = UNIX_EPOCH + Duration::from_millis(1_500);
     assert_eq!(Time::from(system).unix_seconds(), Some(1));

@@ -127,7 +127,7 @@ impl Own {
     fn hold(&self, spec: &mut LeaseSpec, now: MicroTime) {
         spec.holder_identity = Some(self.holder.clone());
         spec.lease_duration_seconds = Some(LEASE_SECONDS);
-        spec.renew_time = Some(now);
+        spec.renew_time = Some(now.as_renewal_after(spec.renew_time));
     }
 
     fn lease(&self, now: MicroTime) -> Lease {

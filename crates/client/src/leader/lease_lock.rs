@@ -189,9 +189,11 @@ impl LeaseLock {
         let ours = holder_of(&lease) == self.identity;
         let transitions = lease.spec.lease_transitions.unwrap_or(0);
         let acquire_time = if ours { lease.spec.acquire_time } else { Some(now) };
+        let renew_time = Some(now.as_renewal_after(lease.spec.renew_time));
         let lease_transitions = Some(if ours { transitions } else { transitions.saturating_add(1) });
         let (strategy, preferred_holder) = (lease.spec.strategy.take(), lease.spec.preferred_holder.take());
-        lease.spec = LeaseSpec { acquire_time, lease_transitions, strategy, preferred_holder, ..self.held(now) };
+        lease.spec =
+            LeaseSpec { acquire_time, renew_time, lease_transitions, strategy, preferred_holder, ..self.held(now) };
         let sent_at = self.client.clock().monotonic();
         let written = self.leases.update(&lease).await?;
         self.written_at = sent_at;

@@ -1,12 +1,15 @@
 //! Elections on paused time against the fake server.
 
+use std::time::SystemTime;
+
 use api_types::coordination_v1::Lease;
-use base::{Rng, TaskGroup};
+use base::{Rng, StandingClock, TaskGroup};
 use http::StatusCode;
 
 use super::*;
 use crate::fake::FakeServer;
 use crate::transport::{FaultLayer, Faults};
+use crate::{ClientConfig, ClientCx};
 
 fn config(seed: u64) -> LeaderConfig {
     LeaderConfig::new("kube-system", "test", &format!("host{seed}"), &Rng::seeded(seed))
@@ -67,6 +70,24 @@ async fn one_leads_and_another_follows_after_the_lease_has_run_out() {
     tokio::time::sleep(Duration::from_secs(16)).await;
     assert!(second.is_leader());
     assert_eq!(lease(&server).await.spec.lease_transitions, Some(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_clock_stands_renews_its_lease() {
+    let server = FakeServer::new();
+    let cx = ClientCx::new(Arc::new(StandingClock(SystemTime::UNIX_EPOCH)), Rng::seeded(1), TaskGroup::new("test"));
+    let client = Client::with_transport(server.transport(), ClientConfig::for_server("https://fake"), cx).unwrap();
+    let (first, second) = (LeaderElector::new(&client, config(1), None).unwrap(), candidate(&server, 2));
+    let group = TaskGroup::new("test");
+    for elector in [first.clone(), second.clone()] {
+        group.spawn_cancellable("candidate", async move {
+            elector.run(CancellationToken::new(), |_| std::future::pending()).await;
+        });
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert!(first.is_leader() && !second.is_leader());
+    assert_eq!(lease(&server).await.spec.lease_transitions, Some(0), "nobody led meanwhile");
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use base::Clock;
+use base::{SharedClock, StandingClock};
 use parking_lot::Mutex;
 use tracing_subscriber::layer::SubscriberExt as _;
 
@@ -26,18 +26,14 @@ impl Write for Output {
 }
 
 /// 2026-02-03T04:05:06.007008Z.
-struct Frozen;
-
-impl Clock for Frozen {
-    fn wall(&self) -> SystemTime {
-        SystemTime::UNIX_EPOCH + Duration::from_micros(1_770_091_506_007_008)
-    }
+fn clock() -> SharedClock {
+    Arc::new(StandingClock(SystemTime::UNIX_EPOCH + Duration::from_micros(1_770_091_506_007_008)))
 }
 
 fn logged(format: Format, verbosity: Verbosity, work: impl FnOnce()) -> String {
     let output = Output::default();
     let writer = LogWriter::start(output.clone()).unwrap();
-    let layer = LogLayer::new(format, Arc::new(verbosity), writer.clone(), Arc::new(Frozen));
+    let layer = LogLayer::new(format, Arc::new(verbosity), writer.clone(), clock());
     tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), work);
     writer.flush();
     let text = String::from_utf8(output.0.lock().clone()).unwrap();

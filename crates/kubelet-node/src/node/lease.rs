@@ -93,10 +93,11 @@ impl LeaseKeeper {
             lease.metadata.clone()
         };
         metadata.owner_references.extend(owner);
+        let now = MicroTime::from(self.client.clock().wall());
         let spec = LeaseSpec {
             holder_identity: Some(self.name.clone()),
             lease_duration_seconds: Some(self.seconds),
-            renew_time: Some(MicroTime::from(self.client.clock().wall())),
+            renew_time: Some(now.as_renewal_after(lease.spec.renew_time)),
             ..lease.spec.clone()
         };
         Lease { metadata, spec }
@@ -117,7 +118,11 @@ impl LeaseKeeper {
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
+    use base::{Rng, StandingClock, TaskGroup};
     use client::fake::FakeServer;
+    use client::{ClientConfig, ClientCx};
     use serde_json::json;
 
     use super::*;
@@ -145,5 +150,19 @@ mod tests {
         server.remove("coordination.k8s.io/v1/leases", NAMESPACE, "n1");
         tokio::time::sleep(Duration::from_secs(12)).await;
         assert_eq!(lease()["spec"]["holderIdentity"], "n1", "made anew");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_whose_clock_stands_is_heard() {
+        let server = FakeServer::new();
+        let cx = ClientCx::new(Arc::new(StandingClock(SystemTime::UNIX_EPOCH)), Rng::seeded(1), TaskGroup::new("test"));
+        let client = Client::with_transport(server.transport(), ClientConfig::for_server("https://fake"), cx).unwrap();
+        let keeper = LeaseKeeper::new(&client, "n1", 40);
+        client.tasks().spawn_cancellable("lease", async move { keeper.run().await });
+        let renewed = async || {
+            tokio::time::sleep(Duration::from_secs(11)).await;
+            server.objects("coordination.k8s.io/v1/leases").remove(0)["spec"]["renewTime"].clone()
+        };
+        assert_ne!(renewed().await, renewed().await);
     }
 }

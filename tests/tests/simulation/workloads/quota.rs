@@ -1,5 +1,7 @@
 //! A namespace with a quota of three pods, and a ReplicaSet that wants more of them at times.
 
+use std::time::Duration;
+
 use api_types::apps_v1::ReplicaSet;
 use api_types::core_v1::{Namespace, ResourceQuota};
 use async_trait::async_trait;
@@ -25,7 +27,10 @@ impl Workload for Bounded {
         let hard = json!({"pods": MOST.to_string(), "requests.cpu": "1"});
         let quota = json!({"metadata": {"name": QUOTA}, "spec": {"hard": hard}});
         create::<ResourceQuota>(admin, BOUNDED, &quota).await;
-        // Until its usage was counted once, a quota admits nothing.
+        // Until its usage was counted once, a quota refuses nothing.
+        while admin.namespaced::<ResourceQuota>(BOUNDED).get(QUOTA).await.expect("a quota").status.used.is_empty() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
         let template = template(SET, "Always", "main:1", "100m");
         let spec = json!({"replicas": MOST, "selector": {"matchLabels": {"app": SET}}, "template": template});
         create::<ReplicaSet>(admin, BOUNDED, &json!({"metadata": {"name": SET}, "spec": spec})).await;

@@ -79,7 +79,9 @@ impl CpuRules {
         let ready = conditions::find(&pod.status.conditions, "Ready");
         let (Some(ready), Some(started)) = (ready, pod.status.start_time) else { return true };
         let is_unready = ready.status == "False";
-        if started + self.initialization > now {
+        // One that is to start by its node's clock only does not tell how young it is, and would be distrusted until then.
+        let is_young = started <= now && started + self.initialization > now;
+        if is_young {
             is_unready || sample.at < ready.last_transition_time + sample.window
         } else {
             is_unready && started + self.readiness_delay > ready.last_transition_time
@@ -174,6 +176,20 @@ mod tests {
             ("young and unready", started(unready(running(), 900), 900), Some(sample(990)), Some(RULES), "unready"),
             ("old and never ready", started(unready(running(), 529), 500), Some(sample(990)), Some(RULES), "unready"),
             ("old and once ready", started(unready(running(), 530), 500), Some(sample(990)), Some(RULES), "ready"),
+            (
+                "of a clock that is ahead",
+                started(ready(running(), 9001), 9000),
+                Some(sample(990)),
+                Some(RULES),
+                "ready",
+            ),
+            (
+                "of a clock that is ahead, unready",
+                started(unready(running(), 9001), 9000),
+                Some(sample(990)),
+                Some(RULES),
+                "unready",
+            ),
             ("old, ready just now", started(ready(running(), 999), 500), Some(sample(990)), Some(RULES), "ready"),
         ];
         for (case, pod, sample, cpu, expected) in rows {

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use api_machinery::meta::PartialObjectMetadata;
 use api_machinery::time::Time;
 use api_types::core_v1::{PersistentVolumeClaim, Pod, ResourceList, ResourceQuota, Service};
-use client::{ApiObject, Change, Informer, Share};
+use client::{ApiObject, Informer, Share};
 use component_helpers::quota::{Circumstances, Evaluator, whole};
 use component_helpers::{pod_requests, pod_state};
-use controller::{Build, Queue};
+use controller::Build;
 use parking_lot::Mutex;
 
 use super::devices::Devices;
+use super::releases::Releases;
 
 /// What is counted.
 pub(super) struct Counted {
@@ -46,9 +47,8 @@ impl Counted {
     }
 
     /// Has quotas counted anew when less is used of them, or otherwise than the API server saw.
-    pub(super) fn follow(&self, quotas: &Informer<ResourceQuota>, queue: &Queue) {
-        let names = |evaluator: Evaluator| move |name: &str| evaluator.counts(name, None);
-        self.pods.subscribe(on_release(names(Evaluator::Pods), quotas, queue, |old: &Pod, new: &Pod| {
+    pub(super) fn follow(&self, releases: &Releases) {
+        self.pods.subscribe(releases.handler(Evaluator::Pods, |old: &Pod, new: &Pod| {
             let deadline = |pod: &Pod| pod.spec.active_deadline_seconds.is_some();
             let resources = |pod: &Pod| -> Vec<_> {
                 let all = pod.status.container_statuses.iter().chain(&pod.status.init_container_statuses);
@@ -59,15 +59,13 @@ impl Counted {
                 || resources(old) != resources(new)
         }));
         let retyped = |old: &Service, new: &Service| old.spec.type_ != new.spec.type_;
-        self.services.subscribe(on_release(names(Evaluator::Services), quotas, queue, retyped));
+        self.services.subscribe(releases.handler(Evaluator::Services, retyped));
         let changed = |old: &PersistentVolumeClaim, new: &PersistentVolumeClaim| {
             old.status.allocated_resources != new.status.allocated_resources || classes(old) != classes(new)
         };
-        self.claims.subscribe(on_release(names(Evaluator::Claims), quotas, queue, changed));
+        self.claims.subscribe(releases.handler(Evaluator::Claims, changed));
         // What a claim asks for cannot be changed.
-        let extended = self.devices.extended();
-        let of_devices = move |name: &str| Evaluator::DeviceClaims.counts(name, extended.as_deref());
-        self.devices.claims.subscribe(on_release(of_devices, quotas, queue, |_, _| false));
+        self.devices.claims.subscribe(releases.handler(Evaluator::DeviceClaims, |_, _| false));
     }
 
     /// The resources of which only the number counts, replaced.
@@ -151,30 +149,4 @@ fn classes(claim: &PersistentVolumeClaim) -> BTreeSet<&str> {
     let wanted = claim.spec.volume_attributes_class_name.as_deref();
     let current = status.current_volume_attributes_class_name.as_deref();
     [wanted, current, target].into_iter().flatten().filter(|name| !name.is_empty()).collect()
-}
-
-/// A handler that enqueues the quotas that count a resource, by a name of it, when an object of it goes, or changes in a way
-/// that matters.
-pub(super) fn on_release<T: ApiObject>(
-    counts: impl Fn(&str) -> bool + Send + 'static,
-    quotas: &Informer<ResourceQuota>,
-    queue: &Queue,
-    matters: impl Fn(&T, &T) -> bool + Send + 'static,
-) -> impl FnMut(&Change<T>) + Send + 'static {
-    let (quotas, queue) = (quotas.clone(), queue.clone());
-    move |change| {
-        let concerned = match change {
-            Change::Added { .. } => false,
-            Change::Updated { old, new } => !change.is_resync() && matters(old, new),
-            Change::Deleted { .. } => true,
-        };
-        if !concerned {
-            return;
-        }
-        for quota in quotas.in_namespace(&change.key().namespace) {
-            if quota.status.hard.keys().any(|name| counts(name)) {
-                queue.add(client::ObjectKey::of(&quota.metadata));
-            }
-        }
-    }
 }

@@ -5,12 +5,13 @@ mod booked;
 mod count;
 mod devices;
 mod monitors;
+mod releases;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-use api_types::core_v1::{ResourceQuota, ResourceQuotaStatus};
+use api_types::core_v1::{ResourceList, ResourceQuota, ResourceQuotaStatus};
 use client::{Change, Informer, ObjectKey};
 use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileError};
 
@@ -18,6 +19,7 @@ use crate::Settings;
 use booked::{Booked, Recount};
 use count::Counted;
 use monitors::Monitors;
+use releases::Releases;
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "resourcequota-controller",
@@ -61,8 +63,15 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
         })
         .informer();
     let counted = Arc::new(Counted::new(build));
-    counted.follow(&quotas, &primary);
-    let monitors = Monitors::new(build, Arc::clone(&counted), quotas.clone(), primary.clone());
+    let releases = Releases {
+        clock: Arc::clone(build.clock()),
+        extended: counted.devices.extended(),
+        quotas: quotas.clone(),
+        booked: Arc::clone(&booked),
+        queue: primary.clone(),
+    };
+    counted.follow(&releases);
+    let monitors = Monitors::new(build, Arc::clone(&counted), releases);
     build.every("resource_quota_controller_resource_changes", monitors::PERIOD, Arc::new(monitors));
     let controller = Arc::new(Quotas { quotas, counted, booked });
     build.run(&settling, workers, Arc::new(Recount(Arc::clone(&controller))));
@@ -87,19 +96,35 @@ struct Quotas {
 impl Controller for Quotas {
     async fn reconcile(&self, cx: &Cx, key: &ObjectKey) -> Result<Next, ReconcileError> {
         let Some(quota) = self.quotas.get(key) else { return Ok(Next::Done) };
-        let (usage, problem) = self.counted.usage(&quota, cx.clock.wall().into());
-        if let Some(status) = plan(&quota, usage) {
-            let mut next = ResourceQuota::clone(&quota);
-            next.status = status;
-            let stored = cx.client.namespaced::<ResourceQuota>(&key.namespace).update_status(&next).await?;
-            self.booked.note_own(key, &stored.metadata.resource_version);
-        }
+        let mandate = self.booked.begin(key, &quota);
+        let (mut usage, problem) = self.counted.usage(&quota, cx.clock.wall().into());
+        mandate.raise(&quota, &mut usage);
+        let written = self.write(cx, key, &quota, usage).await;
+        self.booked.finish(key, mandate, written.is_ok());
+        written?;
         problem.map_or(Ok(Next::Done), |problem| Err(ReconcileError::failed(problem)))
     }
 }
 
+impl Quotas {
+    async fn write(
+        &self,
+        cx: &Cx,
+        key: &ObjectKey,
+        quota: &ResourceQuota,
+        usage: ResourceList,
+    ) -> Result<(), ReconcileError> {
+        let Some(status) = plan(quota, usage) else { return Ok(()) };
+        let mut next = quota.clone();
+        next.status = status;
+        let stored = cx.client.namespaced::<ResourceQuota>(&key.namespace).update_status(&next).await?;
+        self.booked.note_own(key, &stored.metadata.resource_version);
+        Ok(())
+    }
+}
+
 /// The new status where it differs. What could not be counted stays as it was.
-fn plan(quota: &ResourceQuota, usage: api_types::core_v1::ResourceList) -> Option<ResourceQuotaStatus> {
+fn plan(quota: &ResourceQuota, usage: ResourceList) -> Option<ResourceQuotaStatus> {
     let hard = &quota.spec.hard;
     let mut used = quota.status.used.clone();
     used.extend(usage);

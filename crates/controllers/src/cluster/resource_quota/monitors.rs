@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_types::core_v1::ResourceQuota;
-use client::{Informer, Informers, ObjectKey, RestMapper};
+use client::{Informers, ObjectKey, RestMapper};
 use component_helpers::quota::Evaluator;
-use controller::{Build, Controller, Cx, Next, Queue, ReconcileError};
+use controller::{Build, Controller, Cx, Next, ReconcileError};
 use parking_lot::Mutex;
 
-use super::count::{Counted, Followed, on_release};
+use super::count::{Counted, Followed};
+use super::releases::Releases;
 
 /// How often it is looked what the server offers.
 pub(super) const PERIOD: Duration = Duration::from_secs(30);
@@ -20,15 +21,14 @@ pub(super) struct Monitors {
     mapper: RestMapper,
     informers: Informers,
     counted: Arc<Counted>,
-    quotas: Informer<ResourceQuota>,
-    queue: Queue,
+    releases: Releases,
     running: Mutex<Followed>,
 }
 
 impl Monitors {
-    pub(super) fn new(build: &Build<'_>, counted: Arc<Counted>, quotas: Informer<ResourceQuota>, queue: Queue) -> Self {
+    pub(super) fn new(build: &Build<'_>, counted: Arc<Counted>, releases: Releases) -> Self {
         let (mapper, informers) = (build.mapper().clone(), build.metadata_informers().clone());
-        Self { mapper, informers, counted, quotas, queue, running: Mutex::default() }
+        Self { mapper, informers, counted, releases, running: Mutex::default() }
     }
 
     /// Quotas of a resource that was not known before, such as all of them at the start, do not wait for the next round.
@@ -36,8 +36,8 @@ impl Monitors {
         let concerned = |quota: &ResourceQuota| {
             quota.spec.hard.keys().any(|name| fresh.iter().any(|evaluator| evaluator.counts(name, None)))
         };
-        for quota in self.quotas.list().iter().filter(|quota| concerned(quota)) {
-            self.queue.add(ObjectKey::of(&quota.metadata));
+        for quota in self.releases.quotas.list().iter().filter(|quota| concerned(quota)) {
+            self.releases.queue.add(ObjectKey::of(&quota.metadata));
         }
     }
 
@@ -74,9 +74,7 @@ impl Controller for Monitors {
             }
             let objects = Arc::new(self.informers.share_metadata(&info));
             if let Some(evaluator) = Evaluator::of(&resource.0, &resource.1) {
-                let own = evaluator.clone();
-                let counts = move |name: &str| own.counts(name, None);
-                objects.subscribe(on_release(counts, &self.quotas, &self.queue, |_, _| false));
+                objects.subscribe(self.releases.handler(evaluator.clone(), |_, _| false));
                 fresh.push(evaluator);
             }
             running.insert(resource, objects);

@@ -238,3 +238,39 @@ async fn what_is_booked_just_now_is_not_taken_away_before_it_comes() {
     run_until_idle().await;
     assert_eq!(quotas.get("q").await.unwrap().status.used, amounts("pods=0"), "nothing of it came");
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_goes_is_released_at_once_and_leaves_what_is_on_its_way_booked() {
+    let running = Running::start(&[DESCRIPTOR]);
+    let pod = |name: &str| {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "ns"},
+            "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}})
+    };
+    running.server.put("v1/pods", pod("a"));
+    running.server.put("v1/pods", pod("b"));
+    // Another controller has counted this one; what was booked since is not known.
+    let amounts_of_three = json!({"pods": "3", "cpu": "3"});
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "ns"},
+        "spec": {"hard": amounts_of_three}, "status": {"hard": amounts_of_three, "used": amounts_of_three}});
+    running.server.put("v1/resourcequotas", quota);
+    let quotas = running.client.namespaced::<ResourceQuota>("ns");
+    let used = async |after_ms: u64, expected: &str| {
+        tokio::time::sleep(std::time::Duration::from_millis(after_ms)).await;
+        assert_eq!(quotas.get("q").await.unwrap().status.used, amounts(expected), "after {after_ms} ms");
+    };
+    used(100, "pods=3 cpu=3").await;
+    running.server.remove("v1/pods", "ns", "a");
+    used(100, "pods=2 cpu=2").await;
+    used(2000, "pods=1 cpu=1").await;
+    book(&running, "pods=2 cpu=2").await;
+    running.server.put("v1/pods", pod("c"));
+    used(5000, "pods=2 cpu=2").await;
+    running.server.remove("v1/pods", "ns", "b");
+    used(100, "pods=1 cpu=1").await;
+    book(&running, "pods=2 cpu=2").await;
+    // What had been counted as gone is not taken from a booking that comes later.
+    running.server.remove("v1/pods", "ns", "c");
+    used(1000, "pods=1 cpu=1").await;
+    running.server.put("v1/pods", pod("d"));
+    used(5000, "pods=1 cpu=1").await;
+}

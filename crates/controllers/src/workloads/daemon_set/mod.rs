@@ -36,6 +36,7 @@ use controller::{
 use super::adoption::Claims;
 use super::owners::{concerned, selects_all};
 use super::pod_watch::PodWatch;
+use super::quota_room;
 use super::written::{Written, skips};
 use crate::Settings;
 use back_off::BackOff;
@@ -104,7 +105,8 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
         written,
         back_off: BackOff::default(),
     };
-    build.run(&queue, workers, Arc::new(controller));
+    let controller = quota_room::trying_again(build, &queue, controller);
+    build.run(&queue, workers, controller);
     build.run(&node_queue, workers, Arc::new(updates));
     Ok(())
 }

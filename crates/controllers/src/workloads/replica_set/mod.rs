@@ -30,6 +30,7 @@ use super::adoption::Claims;
 use super::owners::{key, selector_or_nothing};
 use super::pod_control::{PodControl, pod_from_template};
 use super::pod_watch::PodWatch;
+use super::quota_room;
 use super::written::Written;
 use crate::Settings;
 use kind::Replicated;
@@ -102,7 +103,8 @@ fn start<O: Replicated>(build: &mut Build<'_>, queue: &str, workers: usize) {
         .informer();
     let ages = build.metrics().shared_histograms(&AGES);
     let controller = Replicator { sets, pods, expectations, written, ages };
-    build.run(&queue, workers, Arc::new(controller));
+    let controller = quota_room::trying_again(build, &queue, controller);
+    build.run(&queue, workers, controller);
 }
 
 struct Replicator<O> {

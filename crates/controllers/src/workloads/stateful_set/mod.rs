@@ -32,6 +32,7 @@ use controller::{
 
 use super::adoption::Claims;
 use super::pod_watch::PodWatch;
+use super::quota_room;
 use super::written::{Written, skips};
 use crate::Settings;
 
@@ -90,7 +91,8 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
             .informer(),
         written,
     };
-    build.run(&queue, workers, Arc::new(controller));
+    let controller = quota_room::trying_again(build, &queue, controller);
+    build.run(&queue, workers, controller);
     Ok(())
 }
 
