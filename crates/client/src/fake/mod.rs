@@ -8,7 +8,7 @@ mod watch;
 use std::sync::Arc;
 
 use api_machinery::value::Value;
-use base::{Rng, TaskGroup, TokioClock};
+use base::{Rng, SharedClock, TaskGroup, TokioClock};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -45,12 +45,19 @@ impl FakeServer {
     }
 
     /// A client over another transport, such as one with faults.
-    ///
-    /// # Panics
-    /// Never: the configuration is fixed.
     #[must_use]
     pub fn client_over(&self, transport: Arc<dyn Transport>) -> Client {
-        let cx = ClientCx::new(TokioClock::shared(), Rng::seeded(1), TaskGroup::new("test"));
+        Self::client_with(transport, TokioClock::shared())
+    }
+
+    /// A client of the server on another clock, such as one that stands.
+    #[must_use]
+    pub fn client_on(&self, clock: SharedClock) -> Client {
+        Self::client_with(self.transport(), clock)
+    }
+
+    fn client_with(transport: Arc<dyn Transport>, clock: SharedClock) -> Client {
+        let cx = ClientCx::new(clock, Rng::seeded(1), TaskGroup::new("test"));
         let mut config = ClientConfig::for_server("https://fake").with_rate(-1.0, 1).with_component("test");
         config.content = ContentType::Json;
         Client::with_transport(transport, config, cx).expect("invariant: a fixed configuration is valid")

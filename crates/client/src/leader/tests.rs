@@ -9,7 +9,6 @@ use http::StatusCode;
 use super::*;
 use crate::fake::FakeServer;
 use crate::transport::{FaultLayer, Faults};
-use crate::{ClientConfig, ClientCx};
 
 fn config(seed: u64) -> LeaderConfig {
     LeaderConfig::new("kube-system", "test", &format!("host{seed}"), &Rng::seeded(seed))
@@ -75,8 +74,7 @@ async fn one_leads_and_another_follows_after_the_lease_has_run_out() {
 #[tokio::test(start_paused = true)]
 async fn a_leader_whose_clock_stands_renews_its_lease() {
     let server = FakeServer::new();
-    let cx = ClientCx::new(Arc::new(StandingClock(SystemTime::UNIX_EPOCH)), Rng::seeded(1), TaskGroup::new("test"));
-    let client = Client::with_transport(server.transport(), ClientConfig::for_server("https://fake"), cx).unwrap();
+    let client = server.client_on(Arc::new(StandingClock(SystemTime::UNIX_EPOCH)));
     let (first, second) = (LeaderElector::new(&client, config(1), None).unwrap(), candidate(&server, 2));
     let group = TaskGroup::new("test");
     for elector in [first.clone(), second.clone()] {

@@ -71,6 +71,7 @@ fn has_more(before: &ResourceList, now: &ResourceList) -> bool {
 mod tests {
     use std::time::Duration;
 
+    use api_machinery::object::from_value;
     use api_types::apps_v1::ReplicaSet;
     use bytes::Bytes;
     use client::fake::FakeServer;
@@ -91,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_quota_has_room_when_less_is_used_or_more_allowed() {
-        let quota = |hard, used| Arc::new(serde_json::from_value::<ResourceQuota>(quota(hard, used)).unwrap());
+        let quota = |hard, used| Arc::new(from_value::<ResourceQuota>(&quota(hard, used)).unwrap());
         for (before, after, expected) in [
             ((3, 3), (3, 2), true),
             ((3, 2), (3, 3), false),

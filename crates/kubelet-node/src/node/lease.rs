@@ -120,9 +120,8 @@ impl LeaseKeeper {
 mod tests {
     use std::time::SystemTime;
 
-    use base::{Rng, StandingClock, TaskGroup};
+    use base::StandingClock;
     use client::fake::FakeServer;
-    use client::{ClientConfig, ClientCx};
     use serde_json::json;
 
     use super::*;
@@ -155,8 +154,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_node_whose_clock_stands_is_heard() {
         let server = FakeServer::new();
-        let cx = ClientCx::new(Arc::new(StandingClock(SystemTime::UNIX_EPOCH)), Rng::seeded(1), TaskGroup::new("test"));
-        let client = Client::with_transport(server.transport(), ClientConfig::for_server("https://fake"), cx).unwrap();
+        let client = server.client_on(Arc::new(StandingClock(SystemTime::UNIX_EPOCH)));
         let keeper = LeaseKeeper::new(&client, "n1", 40);
         client.tasks().spawn_cancellable("lease", async move { keeper.run().await });
         let renewed = async || {
