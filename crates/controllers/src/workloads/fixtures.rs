@@ -83,7 +83,8 @@ pub(crate) struct Running {
     pub server: FakeServer,
     /// A client of it.
     pub client: Client,
-    metrics: Arc<Metrics>,
+    /// The metrics of the controllers.
+    pub metrics: Arc<Metrics>,
     _group: TaskGroup,
 }
 
