@@ -1,10 +1,10 @@
 //! Counts quotas anew after somebody else has written their status. Admission books what it lets through before it is
 //! there; a deletion that was counted before that booking was seen here found nothing to release, and what was booked for
 //! an object that never came would stay. So each booking is looked into, but only once it has been quiet for a while: what
-//! was booked last may not be here yet. Until then a quota is lowered by what was seen to go and no further: counted by
-//! what is known here, it would lose the booking of an object that is on its way, and let one too many through.
+//! was booked last may not be here yet. Until then what was booked lately is not taken for gone unless it was seen to go:
+//! else a quota would lose the booking of an object that is on its way, and let one too many through.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +20,8 @@ use super::Quotas;
 
 /// For how long nobody may have booked anything before it is counted.
 const SETTLED: Duration = Duration::from_secs(2);
+/// Bookings of so long are remembered as one.
+const GATHERED: Duration = Duration::from_millis(100);
 
 /// What is known of who wrote the status of quotas.
 pub(super) struct Booked {
@@ -36,25 +38,61 @@ struct Writes {
     seen: String,
     /// When somebody else did last, until it is looked into.
     foreign: Option<Instant>,
+    /// What others have booked of late.
+    bookings: VecDeque<Booking>,
     /// What was seen to go since this controller wrote last.
     released: ResourceList,
 }
 
-/// What a count may take from the usage of a quota.
-pub(super) enum Mandate {
-    /// All that is not there: no object is on its way.
-    All,
-    /// What was seen to go.
-    Released(ResourceList),
+/// Bookings that came close together.
+struct Booking {
+    first: Instant,
+    last: Instant,
+    usage: ResourceList,
 }
 
-impl Mandate {
-    /// Raises what was counted to what must stay booked.
-    pub(super) fn raise(&self, quota: &ResourceQuota, usage: &mut ResourceList) {
-        let Self::Released(released) = self else { return };
-        let mut kept = pod_requests::less(&quota.status.used, released);
-        kept.retain(|name, _| usage.contains_key(name));
-        pod_requests::raise(usage, &kept);
+impl Writes {
+    fn note_booked(&mut self, now: Instant, usage: ResourceList) {
+        self.forget_settled(now);
+        match self.bookings.back_mut() {
+            Some(own) if now.saturating_duration_since(own.first) < GATHERED => {
+                own.last = now;
+                pod_requests::add(&mut own.usage, &usage);
+            }
+            _ => self.bookings.push_back(Booking { first: now, last: now, usage }),
+        }
+    }
+
+    fn forget_settled(&mut self, now: Instant) {
+        while self.bookings.front().is_some_and(|own| rest_of(own.last, now).is_zero()) {
+            self.bookings.pop_front();
+        }
+    }
+}
+
+/// How long it is until what was booked then has settled.
+fn rest_of(booked: Instant, now: Instant) -> Duration {
+    SETTLED.saturating_sub(now.saturating_duration_since(booked))
+}
+
+/// What a count needs to know of a quota besides what is there.
+#[derive(Default)]
+pub(super) struct Since {
+    /// What was seen to go since this controller wrote last.
+    released: ResourceList,
+    /// What was booked of late, and may be on its way.
+    booked: ResourceList,
+}
+
+impl Since {
+    /// Raises what was counted to what must stay booked: what was used but for what went, as far as it may be on its way.
+    pub(super) fn raise(&self, quota: &ResourceQuota, counted: &mut ResourceList) {
+        let left = pod_requests::less(&quota.status.used, &self.released);
+        for (name, amount) in counted {
+            let mut most = amount.clone();
+            most.add(&pod_requests::amount(&self.booked, name));
+            *amount = pod_requests::amount(&left, name).min(most).max(amount.clone());
+        }
     }
 }
 
@@ -88,41 +126,44 @@ impl Booked {
         let writes = quotas.entry(key.clone()).or_default();
         let new = change.object();
         writes.seen.clone_from(&new.metadata.resource_version);
-        let is_written = match change {
-            Change::Updated { old, .. } => old.status != new.status,
-            // Who wrote it, and when, is not known.
-            Change::Added { .. } | Change::Deleted { .. } => true,
+        let booked = match change {
+            Change::Updated { old, .. } if old.status == new.status => return,
+            Change::Updated { old, .. } => pod_requests::less(&new.status.used, &old.status.used),
+            // When it was booked is not known.
+            Change::Added { .. } | Change::Deleted { .. } => new.status.used.clone(),
         };
-        if is_written && writes.own != writes.seen {
-            writes.foreign = Some(self.clock.monotonic());
+        if writes.own != writes.seen {
+            let now = self.clock.monotonic();
+            writes.note_booked(now, booked);
+            writes.foreign = Some(now);
             self.queue.add_after(key, SETTLED);
         }
     }
 
-    /// What a count of the quota as it was read may take from it. [`Self::finish`] ends it.
-    pub(super) fn begin(&self, key: &ObjectKey, quota: &ResourceQuota) -> Mandate {
+    /// What a count of the quota as it was read needs to know. [`Self::finish`] ends it.
+    pub(super) fn begin(&self, key: &ObjectKey, quota: &ResourceQuota) -> Since {
         let mut quotas = self.quotas.lock();
-        let Some(writes) = quotas.get_mut(key) else { return Mandate::Released(ResourceList::new()) };
-        let is_quiet = writes.foreign.is_none_or(|at| self.rest_of(at).is_zero());
-        if is_quiet && writes.seen == quota.metadata.resource_version {
-            return Mandate::All;
+        let all = || quota.status.used.clone();
+        let Some(writes) = quotas.get_mut(key) else { return Since { booked: all(), ..Since::default() } };
+        let mut since = Since { released: std::mem::take(&mut writes.released), ..Since::default() };
+        if writes.seen == quota.metadata.resource_version {
+            writes.forget_settled(self.clock.monotonic());
+            writes.bookings.iter().for_each(|own| pod_requests::add(&mut since.booked, &own.usage));
+        } else {
+            since.booked = all();
         }
-        Mandate::Released(std::mem::take(&mut writes.released))
+        since
     }
 
-    /// Usage has been written, or not. What went in the meantime stays noted where that is not sure to be in the count.
-    pub(super) fn finish(&self, key: &ObjectKey, mandate: Mandate, is_written: bool) {
+    /// Usage has been written, or not. What went in the meantime stays noted where it may be booked in what was written.
+    pub(super) fn finish(&self, key: &ObjectKey, since: Since, is_written: bool) {
         let mut quotas = self.quotas.lock();
         let Some(writes) = quotas.get_mut(key) else { return };
-        match (mandate, is_written) {
-            (Mandate::All, true) => writes.released.clear(),
-            (Mandate::Released(released), false) => pod_requests::add(&mut writes.released, &released),
-            (Mandate::All, false) | (Mandate::Released(_), true) => {}
+        if !is_written {
+            pod_requests::add(&mut writes.released, &since.released);
+        } else if since.booked.is_empty() {
+            writes.released.clear();
         }
-    }
-
-    fn rest_of(&self, foreign: Instant) -> Duration {
-        SETTLED.saturating_sub(self.clock.monotonic().saturating_duration_since(foreign))
     }
 
     /// How long it is until the last booking has settled; nothing if there is none to look into. One that has settled is
@@ -130,7 +171,7 @@ impl Booked {
     fn rest(&self, key: &ObjectKey) -> Option<Duration> {
         let mut quotas = self.quotas.lock();
         let foreign = &mut quotas.get_mut(key)?.foreign;
-        let rest = self.rest_of((*foreign)?);
+        let rest = rest_of((*foreign)?, self.clock.monotonic());
         if rest.is_zero() {
             *foreign = None;
         }

@@ -96,11 +96,11 @@ struct Quotas {
 impl Controller for Quotas {
     async fn reconcile(&self, cx: &Cx, key: &ObjectKey) -> Result<Next, ReconcileError> {
         let Some(quota) = self.quotas.get(key) else { return Ok(Next::Done) };
-        let mandate = self.booked.begin(key, &quota);
+        let since = self.booked.begin(key, &quota);
         let (mut usage, problem) = self.counted.usage(&quota, cx.clock.wall().into());
-        mandate.raise(&quota, &mut usage);
+        since.raise(&quota, &mut usage);
         let written = self.write(cx, key, &quota, usage).await;
-        self.booked.finish(key, mandate, written.is_ok());
+        self.booked.finish(key, since, written.is_ok());
         written?;
         problem.map_or(Ok(Next::Done), |problem| Err(ReconcileError::failed(problem)))
     }

@@ -3,7 +3,7 @@
 use api_machinery::quantity::Quantity;
 use api_types::core_v1::ResourceList;
 use bytes::Bytes;
-use client::{Transport, TransportError};
+use client::{NoMetrics, RateLimit, Transport, TransportError, WorkQueue};
 use component_base::serving::{Body, full};
 use serde_json::json;
 
@@ -273,4 +273,51 @@ async fn what_goes_is_released_at_once_and_leaves_what_is_on_its_way_booked() {
     used(1000, "pods=1 cpu=1").await;
     running.server.put("v1/pods", pod("d"));
     used(5000, "pods=1 cpu=1").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_never_came_is_released_while_more_is_booked() {
+    let running = Running::start(&[DESCRIPTOR]);
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "ns"}});
+    running.server.put("v1/pods", pod);
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "ns"},
+        "spec": {"hard": {"pods": "500"}}});
+    running.server.put("v1/resourcequotas", quota);
+    run_until_idle().await;
+    for booked in 2..=100 {
+        book(&running, &format!("pods={booked}")).await;
+        tokio::time::sleep(std::time::Duration::from_millis(90)).await;
+    }
+    running.server.remove("v1/pods", "ns", "a");
+    tokio::time::sleep(std::time::Duration::from_millis(90)).await;
+    let used = running.client.namespaced::<ResourceQuota>("ns").get("q").await.unwrap().status.used;
+    let pods = used["pods"].value();
+    // Two seconds, and what is gathered with the first of them.
+    assert!((20..=25).contains(&pods), "{pods} may still be on their way");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_whole_count_may_have_seen_go_is_not_released_from_a_later_booking() {
+    let clock = base::TokioClock::shared();
+    let queue = WorkQueue::new("q", RateLimit::default(), Arc::clone(&clock), Arc::new(NoMetrics));
+    let booked = Booked::new(&clock, &queue);
+    let versioned = |version: &str, used: &str| {
+        let mut quota = quota("pods=5", "pods=5", used);
+        quota.metadata.resource_version = version.into();
+        Arc::new(quota)
+    };
+    let [found, written, later] =
+        [("1", "pods=1"), ("2", "pods=0"), ("3", "pods=1")].map(|own| versioned(own.0, own.1));
+    let key = ObjectKey::of(&found.metadata);
+    booked.notice(&Change::Added { object: Arc::clone(&found), initial: true });
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    let since = booked.begin(&key, &found);
+    booked.note_released(&key, &amounts("pods=1"));
+    booked.note_own(&key, "2");
+    booked.finish(&key, since, true);
+    booked.notice(&Change::Updated { old: found, new: Arc::clone(&written) });
+    booked.notice(&Change::Updated { old: written, new: Arc::clone(&later) });
+    let mut usage = amounts("pods=0");
+    booked.begin(&key, &later).raise(&later, &mut usage);
+    assert_eq!(usage, amounts("pods=1"));
 }
