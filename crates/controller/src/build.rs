@@ -8,6 +8,7 @@ use std::time::Duration;
 use api_machinery::gvk::GroupVersion;
 use api_machinery::meta::{ObjectMeta, PartialObjectMetadata};
 use api_machinery::object::{Kind, Object, Unstructured};
+use api_types::core_v1::ResourceQuota;
 use base::{SharedClock, SharedRng};
 use client::{
     ApiObject, Change, Client, ConfigError, EventRecorder, Informer, Informers, NoMetrics, ObjectKey, QueueMetrics,
@@ -20,6 +21,7 @@ use crate::claim::controller_of;
 use crate::cx::Controller;
 use crate::descriptor::Descriptor;
 use crate::metrics::QueueMetricFamilies;
+use crate::refused::Refused;
 
 /// The queue of a controller.
 pub type Queue = WorkQueue<ObjectKey>;
@@ -47,6 +49,8 @@ pub(crate) struct Shared {
     pub(crate) settings: Arc<dyn Any + Send + Sync>,
     pub(crate) metrics: Option<QueueMetricFamilies>,
     pub(crate) registry: Arc<Metrics>,
+    /// Where what they refused is to be tried again once there is room.
+    pub(crate) quotas: Option<Informer<ResourceQuota>>,
 }
 
 /// Who works on a queue.
@@ -56,6 +60,7 @@ pub struct Workers {
     pub(crate) controller: Arc<dyn Controller>,
     pub(crate) drop_after: Option<u32>,
     pub(crate) every: Option<Duration>,
+    pub(crate) refused: Option<Arc<Refused>>,
 }
 
 impl Workers {
@@ -198,18 +203,25 @@ impl<'a> Build<'a> {
 
     /// Sets `count` workers to a queue, who call `controller` for each key. A controller may be set to several queues.
     pub fn run(&mut self, queue: &Queue, count: usize, controller: Arc<dyn Controller>) -> &mut Workers {
-        let workers = Workers { queue: queue.clone(), count: count.max(1), controller, drop_after: None, every: None };
-        self.add(workers)
+        self.add(queue.clone(), count.max(1), controller, None)
     }
 
     /// Calls `controller` every `period`, first at once, with a key of the queue's name. For what no watch can tell.
     pub fn every(&mut self, name: &str, period: Duration, controller: Arc<dyn Controller>) -> &mut Workers {
         let queue = self.queue(name);
         queue.add(ObjectKey::cluster(name));
-        self.add(Workers { queue, count: 1, controller, drop_after: None, every: Some(period) })
+        self.add(queue, 1, controller, Some(period))
     }
 
-    fn add(&mut self, workers: Workers) -> &mut Workers {
+    fn add(
+        &mut self,
+        queue: Queue,
+        count: usize,
+        controller: Arc<dyn Controller>,
+        every: Option<Duration>,
+    ) -> &mut Workers {
+        let refused = self.shared.quotas.as_ref().map(|quotas| Refused::of(&queue, quotas));
+        let workers = Workers { queue, count, controller, drop_after: None, every, refused };
         let at = self.workers.len();
         self.workers.push(workers);
         &mut self.workers[at]

@@ -12,6 +12,7 @@ mod descriptor;
 mod index;
 mod metrics;
 pub mod process;
+mod refused;
 mod run;
 mod select;
 mod set;

@@ -10,6 +10,7 @@ use futures_util::FutureExt as _;
 
 use crate::build::Workers;
 use crate::cx::{Controller, Cx, Next, ReconcileError, Retry};
+use crate::refused::Refused;
 
 /// What one worker needs.
 pub(crate) struct Worker {
@@ -18,6 +19,7 @@ pub(crate) struct Worker {
     pub(crate) controller: Arc<dyn Controller>,
     drop_after: Option<u32>,
     every: Option<Duration>,
+    refused: Option<Arc<Refused>>,
 }
 
 /// When a key is due again.
@@ -33,8 +35,9 @@ enum Due {
 
 impl Worker {
     pub(crate) fn new(name: &'static str, workers: &Workers, cx: Cx) -> Self {
-        let Workers { controller, drop_after, every, .. } = workers;
-        Self { name, cx, controller: Arc::clone(controller), drop_after: *drop_after, every: *every }
+        let Workers { controller, drop_after, every, refused, .. } = workers;
+        let (controller, refused) = (Arc::clone(controller), refused.clone());
+        Self { name, cx, controller, drop_after: *drop_after, every: *every, refused }
     }
 
     /// Works until the queue is shut down, or `stop` is cancelled between two keys.
@@ -53,11 +56,15 @@ impl Worker {
 
     async fn work(&self, key: &ObjectKey) {
         let queue = &self.cx.queue;
+        let since = self.refused.as_ref().map(|refused| refused.times());
         let reconciling = AssertUnwindSafe(self.controller.reconcile(&self.cx, key)).catch_unwind();
         let outcome = reconciling.await.unwrap_or_else(|_| {
             tracing::error!(controller = self.name, %key, "Reconciliation panicked");
             Err(ReconcileError::failed("reconciliation panicked"))
         });
+        if let (Some((refused, since)), Err(error)) = (self.refused.as_ref().zip(since), &outcome) {
+            refused.note(key, since, error);
+        }
         match self.due(key, outcome) {
             Due::OnChange => queue.forget(key),
             Due::After(delay) => {

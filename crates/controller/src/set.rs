@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_types::core_v1::ResourceQuota;
 use base::{CancellationToken, Drained, TaskGroup};
 use client::{Client, ConfigError, EventRecorder, InformerOptions, Informers, RestMapper};
 use component_base::Gates;
@@ -44,6 +45,8 @@ pub struct Environment {
     pub min_resync: Duration,
     /// The pause between the starts of two controllers, and up to twice as long.
     pub start_interval: Duration,
+    /// Whether what a quota has refused is tried again as soon as the quota has room; quotas are watched for it.
+    pub follows_quotas: bool,
     /// How long work may take to end once the process is asked to stop; zero waits without limit.
     pub shutdown_timeout: Duration,
 }
@@ -60,6 +63,7 @@ impl Environment {
             metrics: None,
             min_resync: Duration::from_secs(12 * 3600),
             start_interval: Duration::ZERO,
+            follows_quotas: false,
             shutdown_timeout: Duration::from_secs(10),
         }
     }
@@ -159,8 +163,10 @@ impl ControllerSet {
         let options = InformerOptions { resync: Some(env.min_resync), ..InformerOptions::default() };
         let metadata = (env.client_for)("metadata-informers")?;
         let discovery = (env.client_for)("controller-discovery")?;
+        let informers = Informers::new(&process, options.clone());
         Ok(Shared {
-            informers: Informers::new(&process, options.clone()),
+            quotas: env.follows_quotas.then(|| informers.of::<ResourceQuota>()),
+            informers,
             metadata_informers: Informers::new(&metadata, options),
             mapper: RestMapper::new(&discovery),
             gates: env.gates.clone(),

@@ -40,6 +40,9 @@ impl Controller for Mirror {
         match key.name.as_str() {
             "panics" => panic!("a bug in a controller"),
             "fails" => return Err(ReconcileError::failed("not yet")),
+            "refused" => {
+                return Err(ReconcileError::failed("it is forbidden: exceeded quota: q, requested: secrets=1"));
+            }
             "hopeless" => return Err(ReconcileError::permanent("never")),
             "slow" => tokio::time::sleep(Duration::from_secs(5)).await,
             "later" => return Ok(Next::After(Duration::from_secs(60))),
@@ -141,6 +144,7 @@ fn run(list: &[&str]) -> Running {
     let set = ControllerSet::new(ALL, &Selection::parse(&list, ALL).unwrap(), &Gates::default());
     let mut env = Environment::new(&server.client());
     env.settings = Arc::new(Arc::clone(&notes));
+    env.follows_quotas = true;
     let (stop, end) = (CancellationToken::new(), Arc::new(Mutex::new(None)));
     let group = TaskGroup::new("test");
     let (running, token, slot) = (Arc::clone(&set), stop.clone(), Arc::clone(&end));
@@ -193,6 +197,27 @@ async fn failures_are_tried_again_as_they_ask_and_panics_are_failures() {
     seconds(45).await;
     assert_eq!(running.calls("later"), 2);
     assert_eq!(*running.notes.ticks.lock(), 0, "not selected");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_quota_refused_is_tried_again_once_it_has_room() {
+    let running = run(&["mirror"]);
+    let quota = |used: u8| {
+        let text = format!(
+            r#"{{"kind":"ResourceQuota","apiVersion":"v1","metadata":{{"name":"q","namespace":"ns"}},
+                "status":{{"hard":{{"secrets":"3"}},"used":{{"secrets":"{used}"}}}}}}"#
+        );
+        running.server.put("v1/resourcequotas", parse_value(&text).unwrap());
+    };
+    quota(3);
+    running.server.put(MAPS, map("refused"));
+    running.server.put(MAPS, map("fails"));
+    seconds(3600).await;
+    let calls = || (running.calls("refused"), running.calls("fails"));
+    assert_eq!(calls(), (4, 4), "dropped after three failures");
+    quota(2);
+    seconds(1).await;
+    assert!(calls().0 > 4 && calls().1 == 4, "{:?}", calls());
 }
 
 #[tokio::test(start_paused = true)]

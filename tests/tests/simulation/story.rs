@@ -144,8 +144,19 @@ impl Story {
                 self.workloads[at].change(self.cluster.admin(), &self.changes, number).await
             }
             5..6 => delete_a_pod(&self.cluster, &self.changes).await,
-            _ if self.weather == Weather::Foul => trouble::make(&self.cluster, &self.troubles, PAUSE).await,
+            _ if self.weather == Weather::Foul => self.make_trouble().await,
             _ => "nothing broke".to_owned(),
+        }
+    }
+
+    /// Breaks something, now and then of a workload.
+    async fn make_trouble(&mut self) -> String {
+        let rng = &self.troubles;
+        let is_own = rng.below(3) == 0;
+        let own = self.workloads.iter_mut().filter(|_| is_own).find_map(|own| own.break_own(rng));
+        match own {
+            Some(what) => what,
+            None => trouble::make(&self.cluster, rng, PAUSE).await,
         }
     }
 

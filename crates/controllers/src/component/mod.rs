@@ -75,6 +75,7 @@ async fn lead(set: Arc<ControllerSet>, config: Config, gates: Gates, leading: Le
         metrics: Some(leading.metrics),
         min_resync: config.min_resync,
         start_interval: config.start_interval,
+        follows_quotas: true,
         shutdown_timeout: config.shutdown_timeout,
     };
     match set.run(&environment, leading.stop).await? {

@@ -83,8 +83,7 @@ pub(crate) struct Running {
     pub server: FakeServer,
     /// A client of it.
     pub client: Client,
-    /// The metrics of the controllers.
-    pub metrics: Arc<Metrics>,
+    metrics: Arc<Metrics>,
     _group: TaskGroup,
 }
 

@@ -17,7 +17,6 @@ pub(crate) mod fixtures;
 mod owners;
 mod pod_control;
 mod pod_watch;
-mod quota_room;
 mod revision_data;
 mod template_hash;
 mod written;

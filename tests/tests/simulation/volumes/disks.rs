@@ -6,11 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_machinery::quantity::Quantity;
+use base::SharedRng;
 use parking_lot::Mutex;
 use testing::DriverError;
 
 /// How long each half of a step takes: that before it takes effect, and that before it is told.
 const HALF: Duration = Duration::from_millis(800);
+/// How long a step hangs at most in a driver that is not to be relied on.
+const HANGS: Duration = Duration::from_secs(30);
 
 /// What is done to a disk in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,6 +36,33 @@ pub(crate) enum Moment {
     Before,
     /// It has had its effect, and nobody knows of it.
     After,
+}
+
+/// A driver some of whose steps hang, or are said to have failed, before their effect or after it.
+struct Unreliable {
+    /// How many of a hundred.
+    percent: u64,
+    rng: SharedRng,
+}
+
+/// What goes wrong with a step.
+#[derive(Debug, Clone, Copy)]
+enum Mishap {
+    Hangs(Duration),
+    Fails(Moment),
+}
+
+impl Unreliable {
+    fn mishap(&self) -> Option<Mishap> {
+        if self.rng.below(100) >= self.percent {
+            return None;
+        }
+        Some(match self.rng.below(3) {
+            0 => Mishap::Hangs(HANGS.mul_f64(self.rng.unit())),
+            1 => Mishap::Fails(Moment::Before),
+            _ => Mishap::Fails(Moment::After),
+        })
+    }
 }
 
 /// A disk.
@@ -77,6 +107,7 @@ pub(super) struct State {
     /// Grows whenever the driver ends.
     lives: u64,
     is_down: bool,
+    unreliable: Option<Unreliable>,
 }
 
 impl State {
@@ -120,6 +151,16 @@ impl Disks {
         state.lives += u64::from(is_down);
     }
 
+    /// So many of a hundred steps go wrong from now on.
+    pub(crate) fn set_unreliable(&self, percent: u64, rng: &SharedRng) {
+        self.0.lock().unreliable = Some(Unreliable { percent, rng: SharedRng::clone(rng) });
+    }
+
+    /// The driver can be relied on again.
+    pub(crate) fn set_reliable(&self) {
+        self.0.lock().unreliable = None;
+    }
+
     /// Steps go no further than this from now on.
     pub(crate) fn hold(&self, held: Option<(Step, Moment)>) {
         self.0.lock().held = held;
@@ -136,15 +177,21 @@ impl Disks {
     /// Does a step, which ends wherever it is where the driver does.
     pub(super) async fn step<T>(&self, step: Step, effect: impl FnOnce(&mut State) -> T) -> Result<T, DriverError> {
         let down = || DriverError("nobody is there".to_owned());
-        let life = {
+        let fails = |moment| Err(DriverError(format!("something went wrong {moment:?} the effect")));
+        let (life, mishap) = {
             let mut state = self.0.lock();
             if state.is_down {
                 return Err(down());
             }
             *state.reached.entry((step, Moment::Before)).or_default() += 1;
-            state.lives
+            (state.lives, state.unreliable.as_ref().and_then(Unreliable::mishap))
         };
         self.half(step, Moment::Before).await;
+        match mishap {
+            Some(Mishap::Hangs(time)) => tokio::time::sleep(time).await,
+            Some(Mishap::Fails(Moment::Before)) => return fails(Moment::Before),
+            Some(Mishap::Fails(Moment::After)) | None => {}
+        }
         let done = {
             let mut state = self.0.lock();
             if state.lives != life {
@@ -155,6 +202,9 @@ impl Disks {
             done
         };
         self.half(step, Moment::After).await;
+        if matches!(mishap, Some(Mishap::Fails(Moment::After))) {
+            return fails(Moment::After);
+        }
         if self.0.lock().lives == life { Ok(done) } else { Err(down()) }
     }
 

@@ -148,7 +148,11 @@ impl Driver {
         if self.admin.all::<PersistentVolume>().get_opt(&name).await?.is_some() {
             return Ok(());
         }
-        self.disks.provision(&name, &asked(claim)).await?;
+        // Who is told that it has failed does not know whether it has.
+        while let Err(error) = self.disks.provision(&name, &asked(claim)).await {
+            tracing::info!(%error, "A disk could not be made");
+            tokio::time::sleep(PERIOD).await;
+        }
         let volume: Value = json!({"metadata": {"name": name, "annotations": {"pv.kubernetes.io/provisioned-by": DRIVER}},
             "spec": {"capacity": {"storage": asked(claim).to_string()}, "accessModes": ["ReadWriteOnce"],
                 "storageClassName": claim.spec.storage_class_name, "persistentVolumeReclaimPolicy": "Delete",

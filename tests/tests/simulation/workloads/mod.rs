@@ -21,7 +21,7 @@ use api_machinery::object::{Kind, Object, from_value};
 use api_machinery::value::Value;
 use api_types::core_v1::Pod;
 use async_trait::async_trait;
-use base::Rng;
+use base::{Rng, SharedRng};
 use client::{Client, ClientError, Patch};
 use serde_json::json;
 use testing::Cluster;
@@ -47,6 +47,11 @@ pub(crate) trait Workload: Send {
 
     /// Declares something else, in the `step`th step, and says what.
     async fn change(&mut self, admin: &Client, rng: &Rng, step: u64) -> String;
+
+    /// Breaks something of its own until the end, if it has any, and says what.
+    fn break_own(&mut self, _rng: &SharedRng) -> Option<String> {
+        None
+    }
 
     /// Declares, at the end, something that the cluster has room for.
     async fn settle(&mut self, _admin: &Client) {}

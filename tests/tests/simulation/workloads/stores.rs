@@ -11,7 +11,7 @@ use api_types::apps_v1::StatefulSet;
 use api_types::core_v1::{PersistentVolume, PersistentVolumeClaim, Pod, ResourceList};
 use api_types::storage_v1::{StorageClass, VolumeAttachment};
 use async_trait::async_trait;
-use base::Rng;
+use base::{Rng, SharedRng};
 use client::{Client, ClientError, Patch};
 use serde_json::json;
 use testing::{Cluster, NODES, NodeDriver, Part};
@@ -142,7 +142,14 @@ impl Workload for Stores {
         }
     }
 
+    fn break_own(&mut self, rng: &SharedRng) -> Option<String> {
+        let percent = rng.below(50);
+        self.disks.set_unreliable(percent, rng);
+        Some(format!("the driver of {NAME} fails in {percent} of 100 steps"))
+    }
+
     async fn settle(&mut self, admin: &Client) {
+        self.disks.set_reliable();
         change::<StatefulSet>(admin, NAMESPACE, NAME, json!({"spec": {"replicas": REPLICAS}})).await;
     }
 

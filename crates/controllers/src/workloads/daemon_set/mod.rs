@@ -36,7 +36,6 @@ use controller::{
 use super::adoption::Claims;
 use super::owners::{concerned, selects_all};
 use super::pod_watch::PodWatch;
-use super::quota_room;
 use super::written::{Written, skips};
 use crate::Settings;
 use back_off::BackOff;
@@ -105,8 +104,7 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
         written,
         back_off: BackOff::default(),
     };
-    let controller = quota_room::trying_again(build, &queue, controller);
-    build.run(&queue, workers, controller);
+    build.run(&queue, workers, Arc::new(controller));
     build.run(&node_queue, workers, Arc::new(updates));
     Ok(())
 }

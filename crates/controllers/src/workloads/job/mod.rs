@@ -44,7 +44,6 @@ use controller::{
 use parking_lot::Mutex;
 
 use super::adoption::Claims;
-use super::quota_room;
 use super::written::{Written, skips};
 use crate::Settings;
 use back_off::BackOff;
@@ -96,8 +95,7 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     jobs.subscribe(move |change| watch.notice_job(change));
     pods.subscribe(move |change| of_pods.notice_pod(change));
     let orphans = Orphans { jobs: jobs.clone(), pods: pods.clone() };
-    let controller = quota_room::trying_again(build, &queue, JobController { jobs, pods, records });
-    build.run(&queue, workers, controller);
+    build.run(&queue, workers, Arc::new(JobController { jobs, pods, records }));
     build.run(&orphan_queue, workers, Arc::new(orphans));
     Ok(())
 }

@@ -30,7 +30,6 @@ use super::adoption::Claims;
 use super::owners::{key, selector_or_nothing};
 use super::pod_control::{PodControl, pod_from_template};
 use super::pod_watch::PodWatch;
-use super::quota_room;
 use super::written::Written;
 use crate::Settings;
 use kind::Replicated;
@@ -103,8 +102,7 @@ fn start<O: Replicated>(build: &mut Build<'_>, queue: &str, workers: usize) {
         .informer();
     let ages = build.metrics().shared_histograms(&AGES);
     let controller = Replicator { sets, pods, expectations, written, ages };
-    let controller = quota_room::trying_again(build, &queue, controller);
-    build.run(&queue, workers, controller);
+    build.run(&queue, workers, Arc::new(controller));
 }
 
 struct Replicator<O> {

@@ -32,7 +32,6 @@ use controller::{
 
 use super::adoption::Claims;
 use super::pod_watch::PodWatch;
-use super::quota_room;
 use super::written::{Written, skips};
 use crate::Settings;
 
@@ -91,8 +90,7 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
             .informer(),
         written,
     };
-    let controller = quota_room::trying_again(build, &queue, controller);
-    build.run(&queue, workers, controller);
+    build.run(&queue, workers, Arc::new(controller));
     Ok(())
 }
 
