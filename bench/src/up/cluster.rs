@@ -8,7 +8,7 @@ use api_machinery::object::from_value;
 use api_types::core_v1::{Namespace, Pod, ServiceAccount};
 use base::{Rng, TaskGroup, TokioClock};
 use client::{Client, ClientConfig, ClientCx};
-use serde_json::json;
+use serde_json::{Value, json};
 use sys::exec::{Command, Exec, LinuxExec};
 use sys::process::Process;
 
@@ -100,9 +100,15 @@ async fn create(client: &Client) -> Result<bool> {
     let ready = client.all::<Namespace>().get_opt(NAMESPACE).await?.is_some()
         && client.namespaced::<ServiceAccount>(NAMESPACE).get_opt("default").await?.is_some();
     if ready {
-        let container = json!({"name": "echo", "image": "k8s.gcr.io/echoserver:1.4"});
-        let pod = from_value::<Pod>(&json!({"metadata": {"name": POD}, "spec": {"containers": [container]}}))?;
-        client.namespaced::<Pod>(NAMESPACE).create(&pod).await?;
+        create_pod(client, &json!({"name": POD})).await?;
     }
     Ok(ready)
+}
+
+/// Creates a pod that waits for requests.
+pub(super) async fn create_pod(client: &Client, metadata: &Value) -> Result<()> {
+    let container = json!({"name": "echo", "image": "k8s.gcr.io/echoserver:1.4"});
+    let pod = from_value::<Pod>(&json!({"metadata": metadata, "spec": {"containers": [container]}}))?;
+    client.namespaced::<Pod>(NAMESPACE).create(&pod).await?;
+    Ok(())
 }

@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use api_machinery::meta::ListOptions;
-use api_machinery::object::from_value;
 use api_types::core_v1::Pod;
 use client::Client;
 use serde_json::json;
 
 use super::MIB;
-use super::cluster::{Cluster, NAMESPACE};
+use super::cluster::{Cluster, NAMESPACE, create_pod};
 use crate::figure::Figure;
 use crate::sample::Stopwatch;
 use crate::usage::CpuMeter;
@@ -30,7 +29,8 @@ pub(super) async fn measure(cluster: &Cluster, client: &Client, pods: usize) -> 
     let kubelet = cluster.process("kubelet")?;
     let (busy, since) = (CpuMeter::start(kubelet)?, Stopwatch::start());
     for number in 0..pods {
-        create(client, number).await?;
+        let metadata = json!({"name": format!("dense-{number}"), "labels": {"bench": "dense"}});
+        create_pod(client, &metadata).await?;
     }
     while running(client).await? < pods {
         if since.elapsed() > LIMIT {
@@ -47,14 +47,6 @@ pub(super) async fn measure(cluster: &Cluster, client: &Client, pods: usize) -> 
     #[expect(clippy::cast_precision_loss, reason = "memory is far below 2^53 bytes")]
     let memory = cluster.resident("kubelet")? as f64 / MIB;
     Figure::beside_promised("dense-kubelet-memory", memory, PROMISED_MIB, "MiB").print()?;
-    Ok(())
-}
-
-async fn create(client: &Client, number: usize) -> Result<()> {
-    let container = json!({"name": "echo", "image": "k8s.gcr.io/echoserver:1.4"});
-    let metadata = json!({"name": format!("dense-{number}"), "labels": {"bench": "dense"}});
-    let pod = from_value::<Pod>(&json!({"metadata": metadata, "spec": {"containers": [container]}}))?;
-    client.namespaced::<Pod>(NAMESPACE).create(&pod).await?;
     Ok(())
 }
 

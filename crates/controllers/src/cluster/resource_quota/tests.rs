@@ -46,13 +46,15 @@ fn plans() {
     }
 }
 
+/// A pod that asks for a core.
+fn pod(name: &str) -> serde_json::Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "ns"},
+        "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}})
+}
+
 #[tokio::test(start_paused = true)]
 async fn pods_are_counted_as_they_come_to_be_known_and_go() {
     let running = Running::start(&[DESCRIPTOR]);
-    let pod = |name: &str| {
-        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "ns"},
-            "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}})
-    };
     running.server.put("v1/pods", pod("a"));
     running.server.put("v1/pods", pod("b"));
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "ns"},
@@ -242,10 +244,6 @@ async fn what_is_booked_just_now_is_not_taken_away_before_it_comes() {
 #[tokio::test(start_paused = true)]
 async fn what_goes_is_released_at_once_and_leaves_what_is_on_its_way_booked() {
     let running = Running::start(&[DESCRIPTOR]);
-    let pod = |name: &str| {
-        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "ns"},
-            "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}})
-    };
     running.server.put("v1/pods", pod("a"));
     running.server.put("v1/pods", pod("b"));
     // Another controller has counted this one; what was booked since is not known.
