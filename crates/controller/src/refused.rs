@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use api_machinery::quantity::Quantity;
 use api_types::core_v1::{ResourceList, ResourceQuota};
-use client::{Change, Informer, ObjectKey};
+use client::{Change, Informer, ObjectKey, WorkQueue};
 use parking_lot::Mutex;
 
-use crate::build::Queue;
 use crate::cx::ReconcileError;
 
 /// What the server says of a request for which a quota has no room.
@@ -19,7 +18,7 @@ const REMEMBERED: usize = 64;
 
 /// The keys of a queue that quotas have refused something.
 pub(crate) struct Refused {
-    queue: Queue,
+    queue: WorkQueue<ObjectKey>,
     state: Mutex<State>,
 }
 
@@ -39,7 +38,7 @@ fn namespace_of(key: &ObjectKey) -> &str {
 
 impl Refused {
     /// Tries the keys of a queue again when one of these quotas has more room than before.
-    pub(crate) fn of(queue: &Queue, quotas: &Informer<ResourceQuota>) -> Arc<Self> {
+    pub(crate) fn of(queue: &WorkQueue<ObjectKey>, quotas: &Informer<ResourceQuota>) -> Arc<Self> {
         let refused = Arc::new(Self { queue: queue.clone(), state: Mutex::default() });
         let told = Arc::clone(&refused);
         quotas.subscribe(move |change| {
@@ -103,7 +102,7 @@ fn has_more(before: &ResourceList, now: &ResourceList) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use client::{NoMetrics, RateLimit, WorkQueue};
+    use client::{NoMetrics, RateLimit};
 
     use super::*;
 
