@@ -156,7 +156,7 @@ impl Story {
         let own = self.workloads.iter_mut().filter(|_| is_own).find_map(|own| own.break_own(rng));
         match own {
             Some(what) => what,
-            None => trouble::make(&self.cluster, rng, PAUSE).await,
+            None => trouble::make(&self.cluster, &mut self.workloads, rng, PAUSE).await,
         }
     }
 

@@ -9,7 +9,7 @@ use base::Rng;
 use client::Faults;
 use testing::{ClockFault, Cluster, Part};
 
-use crate::workloads::{NAMESPACE, pick};
+use crate::workloads::{NAMESPACE, Workload, pick};
 
 /// The furthest that a clock goes wrong by itself.
 const DRIFT: Duration = Duration::from_secs(60);
@@ -29,7 +29,7 @@ const PROBES: u32 = 6000;
 const PROBE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Makes one trouble, and says which.
-pub(crate) async fn make(cluster: &Cluster, rng: &Rng, pause: Duration) -> String {
+pub(crate) async fn make(cluster: &Cluster, workloads: &mut [Box<dyn Workload>], rng: &Rng, pause: Duration) -> String {
     let parts = cluster.parts();
     let part = pick(&parts, rng).copied().unwrap_or(Part::Controllers(0));
     let lasts = pause.mul_f64(rng.unit());
@@ -48,7 +48,11 @@ pub(crate) async fn make(cluster: &Cluster, rng: &Rng, pause: Duration) -> Strin
             format!("{part} has faults of its own")
         }
         9..10 => stall(cluster, part, STALL.mul_f64(rng.unit())).await,
-        10..11 if rng.below(3) == 0 => crash(cluster, Part::Node(0), LOSS).await,
+        10..11 if rng.below(3) == 0 => {
+            let node = Part::Node(0);
+            workloads.iter_mut().for_each(|own| own.lose(&node.to_string()));
+            crash(cluster, node, LOSS).await
+        }
         _ => disk(cluster, rng, part, lasts).await,
     }
 }

@@ -97,7 +97,7 @@ pub(crate) struct Disks(pub(super) Arc<Mutex<State>>);
 pub(super) struct State {
     pub(super) disks: BTreeMap<String, Disk>,
     pub(super) faults: BTreeSet<String>,
-    /// The nodes of which nobody hears: disks may be taken from them in use.
+    /// The nodes of which nobody hears, or has not for long: disks may be taken from them in use.
     pub(super) lost: BTreeSet<String>,
     /// How often each moment of a step has come.
     reached: BTreeMap<(Step, Moment), usize>,

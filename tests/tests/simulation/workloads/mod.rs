@@ -53,6 +53,9 @@ pub(crate) trait Workload: Send {
         None
     }
 
+    /// A node is about to be lost for so long that volumes are taken from it by force.
+    fn lose(&mut self, _node: &str) {}
+
     /// Declares, at the end, something that the cluster has room for.
     async fn settle(&mut self, _admin: &Client) {}
 

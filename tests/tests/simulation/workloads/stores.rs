@@ -148,6 +148,10 @@ impl Workload for Stores {
         Some(format!("the driver of {NAME} fails in {percent} of 100 steps"))
     }
 
+    fn lose(&mut self, node: &str) {
+        self.disks.set_lost(node, true);
+    }
+
     async fn settle(&mut self, admin: &Client) {
         self.disks.set_reliable();
         change::<StatefulSet>(admin, NAMESPACE, NAME, json!({"spec": {"replicas": REPLICAS}})).await;
