@@ -62,8 +62,8 @@ impl Worker {
             tracing::error!(controller = self.name, %key, "Reconciliation panicked");
             Err(ReconcileError::failed("reconciliation panicked"))
         });
-        if let (Some((refused, since)), Err(error)) = (self.refused.as_ref().zip(since), &outcome) {
-            refused.note(key, since, error);
+        if let Some((refused, since)) = self.refused.as_ref().zip(since) {
+            refused.note(key, since, outcome.as_ref().err());
         }
         match self.due(key, outcome) {
             Due::OnChange => queue.forget(key),

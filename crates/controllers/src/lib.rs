@@ -17,7 +17,10 @@ mod settings;
 mod volumes;
 mod workloads;
 
-use controller::Descriptor;
+use std::sync::Arc;
+
+use client::Client;
+use controller::{Descriptor, Environment};
 
 pub use component::{COMPONENT, run};
 pub use settings::Settings;
@@ -75,3 +78,9 @@ pub const ALL: &[Descriptor] = &[
     cluster::bootstrap_tokens::signer::DESCRIPTOR,
     cluster::bootstrap_tokens::cleaner::DESCRIPTOR,
 ];
+
+/// What the controllers get from any process that runs them; the process adds what is its own.
+#[must_use]
+pub fn environment(process: &Client, settings: Settings) -> Environment {
+    Environment { settings: Arc::new(settings), follows_quotas: true, ..Environment::new(process) }
+}

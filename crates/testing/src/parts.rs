@@ -71,8 +71,7 @@ pub(crate) fn start_controllers(process: &Client, client_for: ClientFor) -> Resu
     let selection = Selection::parse(&["*".to_owned()], controllers::ALL)?;
     let set = ControllerSet::new(controllers::ALL, &selection, &gates);
     let settings = controllers::Settings { root_ca: ROOT_CA.to_owned(), ..controllers::Settings::default() };
-    let environment =
-        Environment { client_for, settings: Arc::new(settings), follows_quotas: true, ..Environment::new(process) };
+    let environment = Environment { client_for, ..controllers::environment(process, settings) };
     let stop = process.tasks().token();
     process.tasks().spawn_cancellable("controllers", async move {
         if let Err(error) = set.run(&environment, stop).await {

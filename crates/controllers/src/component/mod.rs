@@ -71,12 +71,11 @@ async fn lead(set: Arc<ControllerSet>, config: Config, gates: Gates, leading: Le
     let environment = Environment {
         client_for: identities::clients(&leading.client, config.service_accounts)?,
         gates,
-        settings: Arc::new(config.settings),
         metrics: Some(leading.metrics),
         min_resync: config.min_resync,
         start_interval: config.start_interval,
-        follows_quotas: true,
         shutdown_timeout: config.shutdown_timeout,
+        ..crate::environment(&leading.client, config.settings)
     };
     match set.run(&environment, leading.stop).await? {
         Stopped::Cleanly => Ok(()),

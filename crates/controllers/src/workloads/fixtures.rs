@@ -16,7 +16,8 @@ use client::{Client, Transport, TransportError};
 use component_base::Feature;
 use component_base::metrics::{Metrics, MetricsOptions};
 use component_base::serving::{Body, full};
-use controller::{ControllerSet, Descriptor, Environment, Selection};
+use controller::{ControllerSet, Descriptor, Selection};
+use serde_json::json;
 
 use crate::Settings;
 
@@ -125,9 +126,8 @@ impl Running {
     ) -> Self {
         let server = FakeServer::new();
         let client = server.client_over(transport(&server));
-        let mut env = Environment::new(&client);
+        let mut env = crate::environment(&client, settings);
         env.gates = features.iter().fold(env.gates, |gates, feature| gates.with(*feature, true));
-        env.settings = Arc::new(settings);
         let metrics = Metrics::new(MetricsOptions::default());
         env.metrics = Some(Arc::clone(&metrics));
         let set = ControllerSet::new(known, &Selection::all(), &env.gates);
@@ -281,13 +281,46 @@ impl Transport for Terminating {
         if !makes_pod || self.is_done.swap(true, Ordering::SeqCst) {
             return self.inner.send(request).await;
         }
-        let refusal = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"details":{
-            "causes":[{"reason":"NamespaceTerminating","message":"namespace ns is being terminated"}]}}"#;
-        let mut response = http::Response::new(full(refusal));
-        *response.status_mut() = http::StatusCode::FORBIDDEN;
-        let json = http::HeaderValue::from_static("application/json");
-        response.headers_mut().insert(http::header::CONTENT_TYPE, json);
-        Ok(response)
+        let cause = json!({"reason": "NamespaceTerminating", "message": "namespace ns is being terminated"});
+        Ok(forbidden("it is terminating", &json!({"causes": [cause]})))
+    }
+
+    fn server(&self) -> &str {
+        self.inner.server()
+    }
+}
+
+fn forbidden(message: &str, details: &Value) -> http::Response<Body> {
+    let refusal = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403,
+        "message": message, "details": details});
+    let mut response = http::Response::new(full(refusal.to_string()));
+    *response.status_mut() = http::StatusCode::FORBIDDEN;
+    let json = http::HeaderValue::from_static("application/json");
+    response.headers_mut().insert(http::header::CONTENT_TYPE, json);
+    response
+}
+
+/// Refuses pods as a server does while the only quota is used up.
+pub(crate) struct OverQuota {
+    server: FakeServer,
+    inner: Arc<dyn Transport>,
+}
+
+impl OverQuota {
+    pub(crate) fn over(server: &FakeServer) -> Arc<dyn Transport> {
+        Arc::new(Self { server: server.clone(), inner: server.transport() })
+    }
+}
+
+#[async_trait::async_trait]
+impl Transport for OverQuota {
+    async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Body>, TransportError> {
+        let makes_pod = request.method() == http::Method::POST && request.uri().path().ends_with("/pods");
+        let status = self.server.objects("v1/resourcequotas").first().map(|quota| quota["status"].clone());
+        if makes_pod && status.is_some_and(|status| status["used"] == status["hard"]) {
+            return Ok(forbidden("pods \"a\" is forbidden: exceeded quota: q, requested: pods=1", &json!({})));
+        }
+        self.inner.send(request).await
     }
 
     fn server(&self) -> &str {

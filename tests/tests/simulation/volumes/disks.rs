@@ -274,3 +274,33 @@ impl Disks {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use base::Rng;
+
+    use super::*;
+
+    /// How long a step took, whether it was said to be done, and whether it was.
+    async fn provision(disks: &Disks, handle: &str) -> (Duration, bool, bool) {
+        let begun = tokio::time::Instant::now();
+        let is_told = disks.provision(handle, &Quantity::default()).await.is_ok();
+        (begun.elapsed(), is_told, disks.all().contains_key(handle))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_driver_that_is_not_to_be_relied_on_fails_in_each_way() {
+        let disks = Disks::default();
+        disks.set_unreliable(100, &Rng::seeded(1));
+        let (mut hung, mut ways) = (false, BTreeSet::new());
+        for number in 0..30 {
+            let (took, is_told, is_done) = provision(&disks, &number.to_string()).await;
+            hung |= took > HALF * 4;
+            ways.insert((is_told, is_done));
+        }
+        assert!(hung);
+        assert_eq!(ways, BTreeSet::from([(false, false), (false, true), (true, true)]));
+        disks.set_reliable();
+        assert_eq!(provision(&disks, "at last").await, (HALF * 2, true, true));
+    }
+}

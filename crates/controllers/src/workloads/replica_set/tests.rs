@@ -1,9 +1,10 @@
 //! Plans and reports from tables, and the controller against the fake server.
 
 use api_types::apps_v1::ReplicaSetCondition;
+use serde_json::json;
 
 use super::super::fixtures::{
-    Running, Swallow, Terminating, at, dying, meta, pod, ready, run_until_idle, selector, template,
+    OverQuota, Running, Swallow, Terminating, at, dying, meta, pod, ready, run_until_idle, selector, template,
 };
 use super::*;
 
@@ -175,4 +176,22 @@ async fn a_pod_that_could_not_be_made_as_its_namespace_goes_is_not_waited_for() 
     running.put(SETS_AT, &set(1));
     run_until_idle().await;
     assert_eq!(running.count(PODS_AT), 1, "the next look, at what the first has written, makes it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_quota_refused_is_made_as_soon_as_there_is_room() {
+    let running = Running::start_over(&[DESCRIPTOR], Settings::default(), OverQuota::over);
+    let quota = |used: &str| {
+        let status = json!({"hard": {"pods": "3"}, "used": {"pods": used}});
+        let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "ns"},
+            "status": status});
+        running.server.put("v1/resourcequotas", quota);
+    };
+    quota("3");
+    running.put("apps/v1/replicasets", &set(1));
+    tokio::time::sleep(Duration::from_secs(700)).await;
+    assert_eq!(running.count("v1/pods"), 0);
+    quota("2");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(running.count("v1/pods"), 1);
 }
