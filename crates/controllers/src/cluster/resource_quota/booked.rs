@@ -119,20 +119,16 @@ impl Booked {
     pub(super) fn notice(&self, change: &Change<ResourceQuota>) {
         let key = change.key();
         let mut quotas = self.quotas.lock();
-        if matches!(change, Change::Deleted { .. }) {
-            quotas.remove(&key);
-            return;
-        }
-        let writes = quotas.entry(key.clone()).or_default();
-        let new = change.object();
-        writes.seen.clone_from(&new.metadata.resource_version);
-        let booked = match change {
-            Change::Updated { old, .. } if old.status == new.status => return,
-            Change::Updated { old, .. } => pod_requests::less(&new.status.used, &old.status.used),
+        let (new, booked) = match change {
+            Change::Deleted { .. } => return drop(quotas.remove(&key)),
             // When it was booked is not known.
-            Change::Added { .. } | Change::Deleted { .. } => new.status.used.clone(),
+            Change::Added { object, .. } => (object, Some(object.status.used.clone())),
+            Change::Updated { old, new } if old.status == new.status => (new, None),
+            Change::Updated { old, new } => (new, Some(pod_requests::less(&new.status.used, &old.status.used))),
         };
-        if writes.own != writes.seen {
+        let writes = quotas.entry(key.clone()).or_default();
+        writes.seen.clone_from(&new.metadata.resource_version);
+        if let Some(booked) = booked.filter(|_| writes.own != writes.seen) {
             let now = self.clock.monotonic();
             writes.note_booked(now, booked);
             writes.foreign = Some(now);
