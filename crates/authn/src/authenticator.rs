@@ -73,6 +73,11 @@ fn aggregate(errors: &[AuthnError]) -> String {
 /// Authenticates requests by whatever they carry.
 #[async_trait]
 pub trait Authenticator: Send + Sync {
+    /// Whether it could say who the request is. One that could not is asked only after all others, for what is wrong.
+    fn may_know(&self, _request: &Parts) -> bool {
+        true
+    }
+
     /// Says who the request is; `peer` is the certificate chain of the TLS client, leaf first, empty without one.
     async fn authenticate(
         &self,

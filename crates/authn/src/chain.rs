@@ -13,7 +13,8 @@ use crate::anonymous::Anonymous;
 use crate::authenticator::{Authenticator, AuthnError, RequestedAudiences, TokenAuthenticator};
 use crate::identity::Identity;
 
-/// Request authenticators in order; errors are remembered, the first success wins.
+/// Request authenticators in order; errors are remembered, the first success wins. What could only fail is left for when
+/// nobody accepts the request.
 pub struct Union(Vec<Arc<dyn Authenticator>>);
 
 impl Union {
@@ -32,14 +33,18 @@ impl Authenticator for Union {
         peer: &[CertificateDer<'static>],
     ) -> Result<Option<Identity>, AuthnError> {
         let mut errors = Vec::new();
-        for member in &self.0 {
-            match member.authenticate(request, peer).await {
-                Ok(Some(identity)) => return Ok(Some(identity)),
-                Ok(None) => {}
-                Err(error) => errors.push(error),
+        for may_know in [true, false] {
+            let members = self.0.iter().enumerate().filter(|(_, member)| member.may_know(request) == may_know);
+            for (place, member) in members {
+                match member.authenticate(request, peer).await {
+                    Ok(Some(identity)) => return Ok(Some(identity)),
+                    Ok(None) => {}
+                    Err(error) => errors.push((place, error)),
+                }
             }
         }
-        AuthnError::join(errors).map_or(Ok(None), Err)
+        errors.sort_by_key(|(place, _)| *place);
+        AuthnError::join(errors.into_iter().map(|(_, error)| error).collect()).map_or(Ok(None), Err)
     }
 }
 

@@ -30,7 +30,8 @@ pub struct ClientCertificate {
     pool: Arc<CaPool>,
     clock: SharedClock,
     subject_uid: SubjectUid,
-    verified: VerifiedChains,
+    /// Who they are; some are nobody.
+    verified: VerifiedChains<Option<Identity>>,
 }
 
 impl ClientCertificate {
@@ -52,23 +53,15 @@ impl Authenticator for ClientCertificate {
         if let Some(known) = self.verified.find(peer, &bundle, now) {
             return Ok(known);
         }
-        let Some(leaf) = leaf_of(&bundle, peer, now)? else { return Ok(None) };
+        let Some(leaf) = verified_leaf(&bundle, peer, now)? else { return Ok(None) };
         let identity = identity(&leaf, self.subject_uid)?;
-        self.verified.put(peer, &bundle, now, identity.as_ref());
+        self.verified.put(peer, &bundle, now, &identity);
         Ok(identity)
     }
 }
 
 /// The leaf of a chain that verifies for client authentication; `None` without any certificate.
 pub(crate) fn verified_leaf(
-    pool: &CaPool,
-    peer: &[CertificateDer<'static>],
-    clock: &SharedClock,
-) -> Result<Option<Certificate>, AuthnError> {
-    leaf_of(&pool.current(), peer, clock.wall())
-}
-
-fn leaf_of(
     bundle: &CaBundle,
     peer: &[CertificateDer<'static>],
     now: SystemTime,

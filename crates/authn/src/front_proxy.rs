@@ -14,6 +14,7 @@ use crate::authenticator::{Authenticator, AuthnError};
 use crate::client_certificate::verified_leaf;
 use crate::headers;
 use crate::identity::{Identity, UserInfo, list_valued};
+use crate::verified_chains::VerifiedChains;
 
 /// Which headers carry what: `--requestheader-*-headers`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,10 +45,7 @@ impl ProxyHeaders {
     /// Reads the user; `None` without a name.
     #[must_use]
     pub fn user(&self, map: &HeaderMap) -> Option<UserInfo> {
-        let first = |names: &[String]| {
-            let mut values = names.iter().filter_map(|name| headers::values(map, name).next());
-            values.find(|value| !value.is_empty()).map(str::to_owned)
-        };
+        let username = first(map, &self.username)?.to_owned();
         let mut extra = std::collections::BTreeMap::new();
         for prefix in &self.extra_prefixes {
             for (key, mut values) in headers::prefixed(map, prefix) {
@@ -56,8 +54,8 @@ impl ProxyHeaders {
         }
         let groups = self.groups.iter().flat_map(|name| headers::values(map, name)).map(str::to_owned);
         Some(UserInfo {
-            username: first(&self.username)?,
-            uid: first(&self.uid).unwrap_or_default(),
+            username,
+            uid: first(map, &self.uid).unwrap_or_default().to_owned(),
             groups: groups.collect(),
             extra: list_valued(extra),
         })
@@ -78,32 +76,56 @@ impl ProxyHeaders {
     }
 }
 
+/// The first of these headers' values that is not empty.
+fn first<'a>(map: &'a HeaderMap, names: &[String]) -> Option<&'a str> {
+    let mut values = names.iter().filter_map(|name| headers::values(map, name).next());
+    values.find(|value| !value.is_empty())
+}
+
 /// Authenticates requests that a trusted proxy vouches for.
 pub struct FrontProxy {
     pool: Arc<CaPool>,
     clock: SharedClock,
     allowed_names: Vec<String>,
     headers: ProxyHeaders,
+    /// Their common names.
+    verified: VerifiedChains<String>,
 }
 
 impl FrontProxy {
     /// Trusts proxies with certificates of `pool` and, if the list is not empty, one of `allowed_names` as common name.
     #[must_use]
     pub fn new(pool: Arc<CaPool>, clock: SharedClock, allowed_names: Vec<String>, headers: ProxyHeaders) -> Self {
-        Self { pool, clock, allowed_names, headers }
+        Self { pool, clock, allowed_names, headers, verified: VerifiedChains::default() }
+    }
+
+    /// The common name of a certificate that verifies; `None` without any certificate.
+    fn proxy(&self, peer: &[CertificateDer<'static>]) -> Result<Option<String>, AuthnError> {
+        let (bundle, now) = (self.pool.current(), self.clock.wall());
+        if let Some(known) = self.verified.find(peer, &bundle, now) {
+            return Ok(Some(known));
+        }
+        let Some(leaf) = verified_leaf(&bundle, peer, now)? else { return Ok(None) };
+        let name = leaf.subject().common_name().to_owned();
+        self.verified.put(peer, &bundle, now, &name);
+        Ok(Some(name))
     }
 }
 
 #[async_trait]
 impl Authenticator for FrontProxy {
+    /// Nobody is vouched for without a name.
+    fn may_know(&self, request: &Parts) -> bool {
+        first(&request.headers, &self.headers.username).is_some()
+    }
+
     async fn authenticate(
         &self,
         request: &Parts,
         peer: &[CertificateDer<'static>],
     ) -> Result<Option<Identity>, AuthnError> {
-        let Some(leaf) = verified_leaf(&self.pool, peer, &self.clock)? else { return Ok(None) };
-        let name = leaf.subject().common_name();
-        if !self.allowed_names.is_empty() && !self.allowed_names.iter().any(|allowed| allowed == name) {
+        let Some(name) = self.proxy(peer)? else { return Ok(None) };
+        if !self.allowed_names.is_empty() && !self.allowed_names.contains(&name) {
             return Err(AuthnError::Refused(format!("x509: subject with cn={name} is not in the allowed list")));
         }
         Ok(self.headers.user(&request.headers).map(|user| Identity { user, ..Identity::default() }))

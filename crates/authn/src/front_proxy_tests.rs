@@ -35,6 +35,49 @@ async fn only_trusted_and_listed_proxies_are_believed() {
     assert!(make(&[]).authenticate(&asked, &client(&authority(), "front-proxy-client", &[])).await.is_err());
 }
 
+#[tokio::test]
+async fn whom_nobody_vouches_for_is_looked_at_last() {
+    struct Certificates;
+
+    #[async_trait]
+    impl Authenticator for Certificates {
+        async fn authenticate(
+            &self,
+            _: &Parts,
+            peer: &[CertificateDer<'static>],
+        ) -> Result<Option<Identity>, AuthnError> {
+            if peer.len() == 1 { Ok(Some(Identity::default())) } else { Err(AuthnError::refused("two")) }
+        }
+    }
+
+    let proxies = Arc::new(FrontProxy::new(pool(&authority()), clock(0), Vec::new(), ProxyHeaders::default()));
+    let union = crate::Union::new(vec![Arc::clone(&proxies) as Arc<dyn Authenticator>, Arc::new(Certificates)]);
+    let peer = client(&authority(), "ann", &[]);
+    let named = request("/", HEADERS);
+    let plain = request("/", &[("x-remote-user", ""), ("x-remote-group", "a")]);
+    assert!(proxies.may_know(&named) && !proxies.may_know(&plain));
+    assert!(union.authenticate(&plain, &peer).await.unwrap().is_some());
+    // What it says against the certificate is said all the same, and first, where nobody accepts it.
+    let two = [peer.clone(), peer].concat();
+    for request in [plain, named] {
+        let error = union.authenticate(&request, &two).await.unwrap_err().to_string();
+        assert!(error.starts_with("[verifying certificate SN=") && error.ends_with(", two]"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_proxy_that_was_verified_is_known_until_the_bundle_says_otherwise() {
+    let ca = authority();
+    let pool = pool(&ca);
+    let proxies = FrontProxy::new(Arc::clone(&pool), clock(0), Vec::new(), ProxyHeaders::default());
+    let (asked, proxy) = (request("/", HEADERS), client(&ca, "front-proxy-client", &[]));
+    for _ in 0..2 {
+        assert!(proxies.authenticate(&asked, &proxy).await.unwrap().is_some());
+    }
+    pool.replace(pki::CaBundle::new(vec![authority().certificate().clone()]).unwrap());
+    assert!(proxies.authenticate(&asked, &proxy).await.is_err());
+}
+
 #[test]
 fn the_first_name_that_says_something_wins_and_all_are_removed() {
     let headers = ProxyHeaders {

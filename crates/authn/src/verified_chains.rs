@@ -13,46 +13,38 @@ use parking_lot::Mutex;
 use pki::{CaBundle, Certificate};
 use rustls_pki_types::CertificateDer;
 
-use crate::identity::Identity;
-
 /// Chains that are remembered: every client of a large cluster. When there are more, all are verified once again.
 const MAX_CHAINS: usize = 8192;
 /// Larger chains are verified each time: anybody with a certificate can show it with others around it.
 const MAX_CHAIN_BYTES: usize = 4096;
 
 /// What verified chains say, by chain.
-#[derive(Default)]
-pub(crate) struct VerifiedChains(Mutex<HashMap<Vec<CertificateDer<'static>>, Verified>>);
+pub(crate) struct VerifiedChains<T>(Mutex<HashMap<Vec<CertificateDer<'static>>, Verified<T>>>);
 
-struct Verified {
+struct Verified<T> {
     bundle: Arc<CaBundle>,
     from: SystemTime,
     until: SystemTime,
-    identity: Option<Identity>,
+    says: T,
 }
 
-impl VerifiedChains {
+impl<T> Default for VerifiedChains<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T: Clone> VerifiedChains<T> {
     /// What a chain says, if it was verified against this bundle and that still holds now.
-    pub(crate) fn find(
-        &self,
-        chain: &[CertificateDer<'static>],
-        bundle: &Arc<CaBundle>,
-        now: SystemTime,
-    ) -> Option<Option<Identity>> {
+    pub(crate) fn find(&self, chain: &[CertificateDer<'static>], bundle: &Arc<CaBundle>, now: SystemTime) -> Option<T> {
         let chains = self.0.lock();
         let known = chains.get(chain)?;
         let holds = Arc::ptr_eq(&known.bundle, bundle) && (known.from..=known.until).contains(&now);
-        holds.then(|| known.identity.clone())
+        holds.then(|| known.says.clone())
     }
 
     /// Remembers a chain that was verified now.
-    pub(crate) fn put(
-        &self,
-        chain: &[CertificateDer<'static>],
-        bundle: &Arc<CaBundle>,
-        now: SystemTime,
-        identity: Option<&Identity>,
-    ) {
+    pub(crate) fn put(&self, chain: &[CertificateDer<'static>], bundle: &Arc<CaBundle>, now: SystemTime, says: &T) {
         if chain.iter().map(|certificate| certificate.len()).sum::<usize>() > MAX_CHAIN_BYTES {
             return;
         }
@@ -61,7 +53,7 @@ impl VerifiedChains {
         if chains.len() >= MAX_CHAINS {
             chains.clear();
         }
-        let verified = Verified { bundle: Arc::clone(bundle), from: now, until, identity: identity.cloned() };
+        let verified = Verified { bundle: Arc::clone(bundle), from: now, until, says: says.clone() };
         chains.insert(chain.to_vec(), verified);
     }
 }
