@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use super::commit_error::CommitError;
 use super::disk::Disk;
-use super::journal::Mark;
 use super::record;
+use super::seal::Mark;
 use crate::mvcc::{Effect, RowId, State};
 use crate::{Event, EventBatch, LeaseId, Revision};
 
@@ -25,8 +25,8 @@ const NEXT_LEASE: &str = "next_lease";
 const SEQUENCE: &str = "sequence";
 /// What the frames of the journal begin with.
 const MARK: &str = "journal_mark";
-/// 2 is 1 with a journal beside it.
-const FORMAT_VERSION: i64 = 2;
+/// 2 is 1 with a journal beside it, 3 has other digests there.
+const FORMAT_VERSION: i64 = 3;
 const OLDEST_FORMAT: i64 = 1;
 
 /// What the database lacks of the journal, and what it need not keep.
@@ -105,28 +105,35 @@ impl Checkpointer {
     }
 }
 
-/// Fills a new database; one from before there was a journal gets what a journal needs.
+/// Fills a new database. One of an earlier format becomes one of this format at once: a version of then could not read what
+/// now comes to the journal.
 fn initialise(database: &Database) -> Result<(), redb::Error> {
     let found = match database.begin_read()?.open_table(META) {
-        Ok(meta) => Some(meta.get(MARK)?.is_some()),
+        Ok(meta) => Some((meta.get(MARK)?.is_some(), meta.get(FORMAT)?.map(|format| format.value()))),
         Err(TableError::TableDoesNotExist(_)) => None,
         Err(error) => return Err(error.into()),
     };
-    if found == Some(true) {
+    let is_earlier = |format: Option<i64>| format.is_some_and(|own| (OLDEST_FORMAT..FORMAT_VERSION).contains(&own));
+    let (has_mark, is_earlier) = found.map_or((false, true), |(has_mark, format)| (has_mark, is_earlier(format)));
+    if has_mark && !is_earlier {
         return Ok(());
     }
     let txn = database.begin_write()?;
     {
         let mut meta = txn.open_table(META)?;
-        if found.is_none() {
+        if is_earlier {
             meta.insert(FORMAT, FORMAT_VERSION)?;
+        }
+        if found.is_none() {
             meta.insert(REVISION, State::default().revision().0)?;
             meta.insert(COMPACTED, State::default().compacted().0)?;
             meta.insert(NEXT_LEASE, State::default().next_lease())?;
             txn.open_table(ROWS)?;
             txn.open_table(LEASES)?;
         }
-        meta.insert(MARK, new_mark().map_err(redb::Error::Io)?)?;
+        if !has_mark {
+            meta.insert(MARK, new_mark().map_err(redb::Error::Io)?)?;
+        }
     }
     txn.commit()?;
     Ok(())

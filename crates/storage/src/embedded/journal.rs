@@ -3,22 +3,15 @@
 //!
 //! A frame begins at a sector: `mark` (8 bytes) `payload length` (4) `sequence` (8) `digest` (16), then the payload;
 //! numbers are big-endian, and zeros fill the last sector. The mark is the store's own and nobody else's to know, so that
-//! no value can pass for a frame; the digest is of all before it and the payload. Sequences count commits without a gap,
+//! no value can pass for a frame; the digest is of all before it and the payload ([`Seal`]). Sequences count commits without a gap,
 //! so that what is left of an earlier turn is told from what continues the journal. A frame that is broken was never
 //! acknowledged if it is the last one; if a later one is whole, the file is damaged.
 
-use aws_lc_rs::digest;
-
 use super::commit_error::CommitError;
 use super::disk::JournalFile;
+use super::seal::{DIGEST_BYTES, Mark, Numbers, Seal};
 
-/// What a store's frames begin with; random.
-pub(super) type Mark = [u8; 8];
-
-/// Mark, length and sequence.
-const NUMBERS_BYTES: usize = 20;
-const DIGEST_BYTES: usize = 16;
-const HEAD_BYTES: usize = NUMBERS_BYTES + DIGEST_BYTES;
+const HEAD_BYTES: usize = size_of::<Mark>() + Numbers::BYTES + DIGEST_BYTES;
 /// Disks write this much whole or not at all, so no write endangers a frame before it.
 const SECTOR_BYTES: usize = 512;
 /// By how much a file grows at a time.
@@ -32,7 +25,7 @@ pub(super) struct Journal {
     files: [Box<dyn JournalFile>; 2],
     /// How long each file is.
     lengths: [u64; 2],
-    mark: Mark,
+    seal: Seal,
     /// Which of them is being written, and where the next frame goes.
     active: usize,
     offset: u64,
@@ -76,7 +69,8 @@ impl Journal {
     ) -> Result<(Self, Vec<Vec<u8>>), JournalError> {
         let read = |file: &dyn JournalFile| file.read_all().map_err(JournalError::Read);
         let images = [read(files[0].as_ref())?, read(files[1].as_ref())?];
-        let runs = [frames(&images[0], mark), frames(&images[1], mark)];
+        let seal = Seal::new(mark);
+        let runs = [frames(&images[0], &seal), frames(&images[1], &seal)];
         let mut live: Vec<(usize, &Frame<'_>)> = Vec::new();
         for (half, run) in runs.iter().enumerate() {
             live.extend(run.iter().filter(|frame| frame.sequence > after).map(|frame| (half, frame)));
@@ -89,7 +83,7 @@ impl Journal {
         }
         let sequence = live.last().map_or(after, |(_, frame)| frame.sequence);
         for (image, run) in images.iter().zip(&runs) {
-            let beyond = newest_beyond(image, mark, run.last().map_or(0, |frame| frame.end));
+            let beyond = newest_beyond(image, &seal, run.last().map_or(0, |frame| frame.end));
             if beyond > sequence {
                 return Err(JournalError::Gap { has: beyond, lacks: sequence + 1 });
             }
@@ -98,7 +92,7 @@ impl Journal {
         let other_is_free = live.iter().all(|(half, _)| *half == active);
         let payloads = live.iter().map(|(_, frame)| frame.payload.to_vec()).collect();
         let lengths = [images[0].len() as u64, images[1].len() as u64];
-        Ok((Self { files, lengths, mark, active, offset, sequence, other_is_free, long_bytes }, payloads))
+        Ok((Self { files, lengths, seal, active, offset, sequence, other_is_free, long_bytes }, payloads))
     }
 
     /// The sequence of the newest commit.
@@ -118,7 +112,7 @@ impl Journal {
 
     /// Appends a commit and returns when it is durable.
     pub(super) fn append(&mut self, payload: &[u8]) -> Result<(), CommitError> {
-        let frame = frame(self.mark, self.sequence + 1, payload)
+        let frame = frame(&self.seal, self.sequence + 1, payload)
             .ok_or_else(|| CommitError::Full("a commit is too large for the journal".to_owned()))?;
         let end = self.offset + frame.len() as u64;
         let (file, length) = (&self.files[self.active], &mut self.lengths[self.active]);
@@ -151,44 +145,32 @@ impl Journal {
 }
 
 /// The bytes of a frame; `None` where the payload is too long for one.
-fn frame(mark: Mark, sequence: u64, payload: &[u8]) -> Option<Vec<u8>> {
-    let length = u32::try_from(payload.len()).ok()?;
+fn frame(seal: &Seal, sequence: u64, payload: &[u8]) -> Option<Vec<u8>> {
+    let numbers = Numbers { length: u32::try_from(payload.len()).ok()?, sequence };
     let mut bytes = Vec::with_capacity((HEAD_BYTES + payload.len()).next_multiple_of(SECTOR_BYTES));
-    bytes.extend_from_slice(&mark);
-    bytes.extend_from_slice(&length.to_be_bytes());
-    bytes.extend_from_slice(&sequence.to_be_bytes());
-    let digest = checksum(&bytes, payload);
-    bytes.extend_from_slice(&digest);
+    bytes.extend_from_slice(&seal.mark());
+    bytes.extend_from_slice(&numbers.to_bytes());
+    bytes.extend_from_slice(&seal.digest(numbers, payload)?);
     bytes.extend_from_slice(payload);
     bytes.resize(bytes.len().next_multiple_of(SECTOR_BYTES), 0);
     Some(bytes)
 }
 
-fn checksum(numbers: &[u8], payload: &[u8]) -> [u8; DIGEST_BYTES] {
-    let mut context = digest::Context::new(&digest::SHA256);
-    context.update(numbers);
-    context.update(payload);
-    let mut short = [0; DIGEST_BYTES];
-    short.copy_from_slice(&context.finish().as_ref()[..DIGEST_BYTES]);
-    short
-}
-
 /// The frame at an offset, if there is a whole one.
-fn frame_at(image: &[u8], mark: Mark, offset: usize) -> Option<Frame<'_>> {
+fn frame_at<'i>(image: &'i [u8], seal: &Seal, offset: usize) -> Option<Frame<'i>> {
     let (head, rest) = image.get(offset..)?.split_at_checked(HEAD_BYTES)?;
-    let (numbers, digest) = head.split_at_checked(NUMBERS_BYTES)?;
-    let lengths = numbers.strip_prefix(&mark)?;
-    let length = usize::try_from(u32::from_be_bytes(*lengths.first_chunk()?)).ok()?;
-    let sequence = u64::from_be_bytes(*lengths.last_chunk()?);
+    let (numbers, digest) = head.strip_prefix(&seal.mark())?.split_last_chunk::<DIGEST_BYTES>()?;
+    let numbers = Numbers::from_bytes(numbers.first_chunk()?);
+    let length = usize::try_from(numbers.length).ok()?;
     let payload = rest.get(..length)?;
     let end = offset + (HEAD_BYTES + length).next_multiple_of(SECTOR_BYTES);
-    (checksum(numbers, payload) == digest).then_some(Frame { sequence, payload, end })
+    seal.is_whole(numbers, payload, digest).then_some(Frame { sequence: numbers.sequence, payload, end })
 }
 
 /// The frames from the beginning of a file on, as far as each continues the one before.
-fn frames(image: &[u8], mark: Mark) -> Vec<Frame<'_>> {
+fn frames<'i>(image: &'i [u8], seal: &Seal) -> Vec<Frame<'i>> {
     let mut found: Vec<Frame<'_>> = Vec::new();
-    while let Some(frame) = frame_at(image, mark, found.last().map_or(0, |frame| frame.end)) {
+    while let Some(frame) = frame_at(image, seal, found.last().map_or(0, |frame| frame.end)) {
         if found.last().is_some_and(|last| frame.sequence != last.sequence + 1) {
             break;
         }
@@ -198,9 +180,9 @@ fn frames(image: &[u8], mark: Mark) -> Vec<Frame<'_>> {
 }
 
 /// The newest sequence of a frame behind an offset; 0 where there is none.
-fn newest_beyond(image: &[u8], mark: Mark, offset: usize) -> u64 {
+fn newest_beyond(image: &[u8], seal: &Seal, offset: usize) -> u64 {
     let starts = (offset..image.len()).step_by(SECTOR_BYTES);
-    starts.filter_map(|start| frame_at(image, mark, start)).map(|frame| frame.sequence).max().unwrap_or(0)
+    starts.filter_map(|start| frame_at(image, seal, start)).map(|frame| frame.sequence).max().unwrap_or(0)
 }
 
 #[cfg(test)]

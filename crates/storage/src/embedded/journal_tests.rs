@@ -87,11 +87,49 @@ fn a_broken_commit_before_a_whole_one_is_damage() {
 fn what_is_within_a_value_or_of_another_store_is_not_a_frame() {
     let (halves, _) = three();
     // Behind the last frame, where a recycled file has old values: frames that somebody else made.
-    let foreign = frame(*b"not ours", 9, b"planted").expect("short");
+    let foreign = frame(&Seal::new(*b"not ours"), 9, b"planted").expect("short");
     halves[0].0.lock().splice(4_096..4_096 + foreign.len(), foreign);
     assert_eq!(open(&halves, 0).expect("whole").1.len(), 3);
-    halves[0].0.lock().splice(8_192..8_704, frame(MARK, 9, b"ours").expect("short"));
+    halves[0].0.lock().splice(8_192..8_704, frame(&Seal::new(MARK), 9, b"ours").expect("short"));
     assert!(open(&halves, 0).is_err());
+}
+
+/// As a version left it that wrote format 2.
+#[test]
+fn a_journal_with_former_digests_is_read_and_continued() {
+    let (halves, begins) = three();
+    let seal = Seal::new(MARK);
+    for begin in begins {
+        let mut image = halves[0].0.lock();
+        let Frame { sequence, payload, .. } = frame_at(&image, &seal, begin).expect("whole");
+        let length = u32::try_from(payload.len()).expect("short");
+        let digest = seal.former_digest(Numbers { length, sequence }, payload);
+        image[begin + HEAD_BYTES - DIGEST_BYTES..begin + HEAD_BYTES].copy_from_slice(&digest);
+    }
+    let (mut journal, found) = open(&halves, 0).expect("whole");
+    assert_eq!((found.len(), journal.sequence()), (3, 3));
+    append(&mut journal, &["four"]);
+    assert_eq!(open(&halves, 0).expect("whole").1.last().map(String::as_str), Some("four"));
+    // They are checked as well.
+    halves[0].0.lock()[begins[1] + HEAD_BYTES] ^= 1;
+    assert!(matches!(open(&halves, 0), Err(JournalError::Gap { .. })));
+}
+
+#[test]
+fn a_digest_is_of_the_mark_the_numbers_and_the_payload() {
+    let seal = Seal::new(MARK);
+    let numbers = Numbers { length: 4, sequence: 7 };
+    assert_eq!(Numbers::from_bytes(&numbers.to_bytes()), numbers);
+    let digest = seal.digest(numbers, b"four").expect("a key");
+    assert!(seal.is_whole(numbers, b"four", &digest));
+    for (seal, numbers, payload) in [
+        (Seal::new(*b"our mask"), numbers, b"four"),
+        (Seal::new(MARK), Numbers { length: 5, ..numbers }, b"four"),
+        (Seal::new(MARK), Numbers { sequence: 8, ..numbers }, b"four"),
+        (Seal::new(MARK), numbers, b"fous"),
+    ] {
+        assert!(!seal.is_whole(numbers, payload, &digest), "{numbers:?} {payload:?}");
+    }
 }
 
 #[test]

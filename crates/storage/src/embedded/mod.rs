@@ -19,6 +19,7 @@ mod faults;
 mod follower;
 mod journal;
 mod record;
+mod seal;
 #[cfg(test)]
 mod tests;
 mod writer;

@@ -137,6 +137,14 @@ async fn everything_is_there(journal_bytes: u64, killed: bool) {
     store.close(DEADLINE).await;
 }
 
+/// What a database says of itself.
+fn format_of(path: &Path) -> i64 {
+    let database = redb::Database::open(path).expect("a database");
+    let meta: redb::TableDefinition<'_, &str, i64> = redb::TableDefinition::new("meta");
+    let meta = redb::ReadableDatabase::begin_read(&database).expect("a transaction").open_table(meta);
+    meta.expect("the table").get("format").expect("a number").expect("an entry").value()
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_store_from_before_the_journal_is_read() {
     let home = tempfile::tempdir().expect("a directory");
@@ -159,6 +167,10 @@ async fn a_store_from_before_the_journal_is_read() {
     }
     for round in 0..2 {
         let store = open(home.path()).await.expect("the same store");
+        // A version from before may not follow, not even after a crash.
+        let copy = home.path().join("copy");
+        std::fs::copy(directory::database(home.path()), &copy).expect("a copy");
+        assert_eq!(format_of(&copy), 3);
         put(&store, &format!("b{round}"), "new").await.expect("a write");
         assert_eq!(contents(&store).await.len(), round + 2);
         store.close(DEADLINE).await;
