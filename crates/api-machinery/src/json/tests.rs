@@ -122,6 +122,26 @@ fn strings_are_escaped_as_go_does() {
     assert_eq!(writer.into_string(), "\"a\\u003cb\\u003e\\u0026\\\"\\\\\\n\\t\\u0001\\u2028ü\u{7f}\"");
 }
 
+/// What is looked at eight bytes at a time is seen wherever it stands.
+#[test]
+fn every_character_is_escaped_or_not_wherever_it_stands() {
+    let written = |text: &str| {
+        let mut writer = Writer::default();
+        writer.string(text);
+        writer.into_string()
+    };
+    for symbol in (0..=0xff).chain([0x2027, 0x2028, 0x2029, 0x1_f600]).filter_map(char::from_u32) {
+        let alone = written(&symbol.to_string());
+        let escaped = alone.trim_start_matches('"').strip_suffix('"').expect("quotes");
+        let escaped = if symbol == '"' { "\\\"" } else { escaped };
+        assert_eq!(escaped.len() > symbol.len_utf8(), "\"\\<>&\u{2028}\u{2029}".contains(symbol) || symbol < ' ');
+        for (before, after) in (0..20).flat_map(|before| (0..20).map(move |after| (before, after))) {
+            let (before, after) = ("a".repeat(before), "z".repeat(after));
+            assert_eq!(written(&format!("{before}{symbol}{after}")), format!("\"{before}{escaped}{after}\""));
+        }
+    }
+}
+
 #[test]
 fn escapes_are_understood() {
     let value = parse_value(r#""\ud83d\ude00 \ud83d \u00e4 \/ \b""#).unwrap();

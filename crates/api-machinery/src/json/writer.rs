@@ -25,6 +25,36 @@ const MAY_NEED_ESCAPE: [bool; 256] = {
     table
 };
 
+const ONES: u64 = 0x0101_0101_0101_0101;
+const TOPS: u64 = 0x80 * ONES;
+
+/// Sets the highest bit of a byte, if any is below `limit`, which is at most 0x80; perhaps of others as well, then.
+const fn below(word: u64, limit: u64) -> u64 {
+    word.wrapping_sub(limit * ONES) & !word
+}
+
+/// Whether one of eight bytes is, or may be part of, a character that needs an escape. Those above ASCII may be.
+const fn any_of_eight(bytes: [u8; 8]) -> bool {
+    let word = u64::from_ne_bytes(bytes);
+    let control = below(word, 0x20);
+    // `"` and `&` differ in one bit, as do `<` and `>`.
+    let quote = below((word | (0x04 * ONES)) ^ (b'&' as u64 * ONES), 1);
+    let angle = below((word | (0x02 * ONES)) ^ (b'>' as u64 * ONES), 1);
+    let backslash = below(word ^ (b'\\' as u64 * ONES), 1);
+    (word | control | quote | angle | backslash) & TOPS != 0
+}
+
+/// Whether a text is written as it is, as far as can be told at a glance: most are short, and of letters and digits.
+fn is_plain(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let (words, rest) = bytes.as_chunks();
+    match bytes.last_chunk() {
+        // The last eight have what is left of the words, and more.
+        Some(last) => !any_of_eight(*last) && !words.iter().any(|word| any_of_eight(*word)),
+        None => !rest.iter().any(|byte| MAY_NEED_ESCAPE[usize::from(*byte)]),
+    }
+}
+
 /// A JSON text in the making.
 #[derive(Debug)]
 pub struct Writer {
@@ -100,6 +130,7 @@ impl Writer {
 
     /// Writes a string with Go's escapes.
     pub fn string(&mut self, text: &str) {
+        self.out.reserve(text.len() + 2);
         self.out.push('"');
         self.escaped(text);
         self.out.push('"');
@@ -107,6 +138,15 @@ impl Writer {
 
     /// Writes the inside of a string.
     fn escaped(&mut self, text: &str) {
+        if is_plain(text) {
+            self.out.push_str(text);
+        } else {
+            self.escape_some(text);
+        }
+    }
+
+    /// The same where some characters may need escapes.
+    fn escape_some(&mut self, text: &str) {
         let mut rest = text;
         while let Some(at) = rest.bytes().position(|byte| MAY_NEED_ESCAPE[usize::from(byte)]) {
             let (plain, special) = rest.split_at(at);
