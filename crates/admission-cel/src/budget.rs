@@ -1,7 +1,6 @@
 //! What evaluations may cost.
 
 use cel::Value;
-use cel::kubernetes::PER_CALL_LIMIT;
 
 use crate::compile::{CompileError, Compiled};
 use crate::scene::Scene;
@@ -73,8 +72,7 @@ pub fn evaluate<'a>(
         Ok(program) => program,
         Err(error) => return Ok(Err(ExpressionError::Compile(error.clone()))),
     };
-    let limits = cel::Budget { limit: Some(PER_CALL_LIMIT), interrupted: scene.facts().interrupted };
-    let done = program.evaluate(scene, limits);
+    let done = program.evaluate(scene, scene.limits());
     budget.pay(done.cost.saturating_add(scene.take_owed()))?;
     Ok(done.result.map_err(|error| ExpressionError::Evaluate { expression: compiled.source.clone(), error }))
 }

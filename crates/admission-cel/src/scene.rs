@@ -22,18 +22,20 @@ pub struct Facts<'a> {
     /// The object as it was; null where there is none.
     pub old_object: Value<'a>,
     /// The request, of which only what is read is made a value.
-    pub request: &'a Request<'a>,
+    pub request: Request<'a>,
     /// The object's namespace; null where it has none.
     pub namespace: Value<'a>,
     /// Who may do what; nothing where expressions may not ask.
     pub answers: Option<Arc<Answers>>,
     /// Tells whether nobody waits any more.
-    pub interrupted: Option<&'a dyn Fn() -> bool>,
+    pub interrupted: Option<&'a (dyn Fn() -> bool + Sync)>,
 }
 
 /// What a policy's expressions see: the request, the policy's parameters, and its variables, each computed once.
 pub struct Scene<'a> {
-    facts: Facts<'a>,
+    facts: &'a Facts<'a>,
+    /// Whether expressions may ask who may do what.
+    asks: bool,
     params: Value<'a>,
     composition: Option<&'a Composition>,
     /// The values of the variables, once one is read.
@@ -47,13 +49,21 @@ pub struct Scene<'a> {
 impl<'a> Scene<'a> {
     /// With the variables of a policy, if it has any, and parameters, or null.
     #[must_use]
-    pub fn new(facts: Facts<'a>, params: Value<'a>, composition: Option<&'a Composition>) -> Self {
+    pub fn new(facts: &'a Facts<'a>, params: Value<'a>, composition: Option<&'a Composition>) -> Self {
         let end = Cell::new(composition.map_or(0, |composition| composition.variables().len()));
-        Self { facts, params, composition, values: OnceCell::new(), end, owed: Cell::default() }
+        Self { facts, asks: true, params, composition, values: OnceCell::new(), end, owed: Cell::default() }
     }
 
-    pub(crate) fn facts(&self) -> &Facts<'a> {
-        &self.facts
+    /// The same where expressions may not ask who may do what, though they may name the authorizer.
+    #[must_use]
+    pub fn without_authorizer(self) -> Self {
+        Self { asks: false, ..self }
+    }
+
+    /// What one evaluation may cost, and who may stop it.
+    pub(crate) fn limits(&self) -> cel::Budget<'a> {
+        let interrupted = self.facts.interrupted.map(|own| own as &dyn Fn() -> bool);
+        cel::Budget { limit: Some(PER_CALL_LIMIT), interrupted }
     }
 
     /// Takes what variables cost since it was last taken.
@@ -96,8 +106,7 @@ impl<'a> Scene<'a> {
             Err(error) => Err(failed("compile", error)),
             Ok(program) => {
                 let before = self.end.replace(place);
-                let limit = Some(PER_CALL_LIMIT);
-                let done = program.evaluate(self, cel::Budget { limit, interrupted: self.facts.interrupted });
+                let done = program.evaluate(self, self.limits());
                 self.end.set(before);
                 self.owed.set(self.owed.get().saturating_add(done.cost));
                 done.result.map_err(|error| failed("evaluate", &error))
@@ -120,13 +129,16 @@ impl<'a> Scene<'a> {
 
 impl<'a> Activation<'a> for Scene<'a> {
     fn resolve(&self, name: &str, meter: &mut Meter<'_>) -> Option<Out<Value<'a>>> {
-        let asks = || self.facts.answers.clone().map(|answers| answers as Arc<dyn authorizer::Authorizer>);
+        let asks = || {
+            let answers = self.facts.answers.clone().filter(|_| self.asks);
+            answers.map(|answers| answers as Arc<dyn authorizer::Authorizer>)
+        };
         Some(Ok(match name {
             "object" => self.facts.object.clone(),
             "oldObject" => self.facts.old_object.clone(),
             "params" => self.params.clone(),
             "namespaceObject" => self.facts.namespace.clone(),
-            "request" => Value::of_view(self.facts.request),
+            "request" => Value::of_view(&self.facts.request),
             "authorizer" => authorizer::value(asks()?),
             "authorizer.requestResource" => authorizer::resource_value(asks()?, self.facts.request.question()),
             VARIABLES => return Some(self.all(self.composition?)),

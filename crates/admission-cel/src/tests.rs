@@ -34,7 +34,7 @@ fn facts<'a>(request: &'a Request<'a>, object: &'a Json) -> Facts<'a> {
     Facts {
         object: Value::of_json(object),
         old_object: Value::Null,
-        request,
+        request: *request,
         namespace: Value::Null,
         answers: None,
         interrupted: None,
@@ -55,7 +55,8 @@ fn run(variables: &[(&str, &str)], source: &str, object: &Json) -> (String, u64)
     let request = request(&user);
     let composition = composition(variables);
     let compiled = Compiled::new(composition.environment(), source, Wanted::Any);
-    let scene = Scene::new(facts(&request, object), Value::Null, Some(&composition));
+    let facts = facts(&request, object);
+    let scene = Scene::new(&facts, Value::Null, Some(&composition));
     let (mut budget, full) = (Budget::of(VALIDATIONS), VALIDATIONS);
     let shown = match evaluate(&compiled, &scene, &mut budget) {
         Ok(Ok(value)) => value.to_display(),
@@ -99,7 +100,7 @@ fn api_objects_read_as_their_json() {
         "namespaceObject.metadata.labels['team'] == 'a' && !has(object.spec.nodeName)",
     ] {
         let compiled = Compiled::new(&env, source, Wanted::Bool);
-        let scene = Scene::new(facts.clone(), Value::Null, None);
+        let scene = Scene::new(&facts, Value::Null, None);
         let value = evaluate(&compiled, &scene, &mut Budget::of(VALIDATIONS));
         assert!(matches!(value, Ok(Ok(Value::Bool(true)))), "{source}: {value:?}");
     }
@@ -162,7 +163,8 @@ fn a_long_chain_of_variables_needs_no_long_stack() {
     }
     let user = user();
     let request = request(&user);
-    let scene = Scene::new(facts(&request, &Json::Null), Value::Null, Some(&composition));
+    let facts = facts(&request, &Json::Null);
+    let scene = Scene::new(&facts, Value::Null, Some(&composition));
     let compiled = Compiled::new(composition.environment(), "variables.v4999", Wanted::Any);
     let value = evaluate(&compiled, &scene, &mut Budget::of(VALIDATIONS));
     assert!(matches!(value, Ok(Ok(Value::Int(5000)))), "{value:?}");
@@ -183,7 +185,8 @@ fn budgets_end_what_costs_too_much() {
     let user = user();
     let request = request(&user);
     let compiled = Compiled::new(composition.environment(), "variables.a || variables.b || variables.c", Wanted::Any);
-    let scene = Scene::new(facts(&request, &object), Value::Null, Some(&composition));
+    let facts = facts(&request, &object);
+    let scene = Scene::new(&facts, Value::Null, Some(&composition));
     let paid = evaluate(&compiled, &scene, &mut Budget::of(MATCH_CONDITIONS));
     assert!(matches!(paid, Err(OutOfBudget)), "{paid:?}");
 }
@@ -193,7 +196,8 @@ fn what_was_overdrawn_has_nothing_left() {
     let user = user();
     let object = serde_json::json!({ "a": [1, 2, 3] });
     let request = request(&user);
-    let scene = Scene::new(facts(&request, &object), Value::Null, None);
+    let facts = facts(&request, &object);
+    let scene = Scene::new(&facts, Value::Null, None);
     let env = environment(ALL, Origin::New);
     let compiled = |source| Compiled::new(&env, source, Wanted::Any);
     let (dear, cheap) = (compiled("object.a.all(x, x > 0)"), compiled("object.a"));
@@ -222,7 +226,8 @@ fn conditions_decide_in_order() {
         (vec![bad, yes], Matched::Failed(vec![failed])),
     ] {
         let compiled = MatchConditions::new(&env, conditions.clone());
-        let scene = Scene::new(facts(&request, &object), Value::Null, None);
+        let facts = facts(&request, &object);
+        let scene = Scene::new(&facts, Value::Null, None);
         assert_eq!(compiled.evaluate(&scene), expected, "{conditions:?}");
     }
 }
@@ -238,7 +243,7 @@ fn the_authorizer_is_asked_between_evaluations() {
     let compiled = Compiled::new(&env, source, Wanted::Bool);
     let ask = || {
         let facts = Facts { answers: Some(Arc::clone(&answers)), ..facts(&request, &Json::Null) };
-        let scene = Scene::new(facts, Value::Null, None);
+        let scene = Scene::new(&facts, Value::Null, None);
         matches!(evaluate(&compiled, &scene, &mut Budget::of(VALIDATIONS)), Ok(Ok(Value::Bool(true))))
     };
     let mut asked = Vec::new();
@@ -264,7 +269,8 @@ fn mutations_become_json() {
     let env = environment(scope, Origin::New);
     let user = user();
     let request = request(&user);
-    let scene = Scene::new(facts(&request, &Json::Null), Value::Null, None);
+    let facts = facts(&request, &Json::Null);
+    let scene = Scene::new(&facts, Value::Null, None);
     let value = |source: &str| {
         let compiled = Box::leak(Box::new(Compiled::new(&env, source, Wanted::Any)));
         evaluate(compiled, &scene, &mut Budget::of(MUTATION)).unwrap().unwrap()
@@ -311,7 +317,8 @@ fn the_request_is_a_map_of_the_members_that_it_has() {
         (named, "dyn(request)[1]", "no such key: 1"),
     ] {
         let compiled = Compiled::new(&env, source, Wanted::Any);
-        let scene = Scene::new(facts(&request, &Json::Null), Value::Null, None);
+        let facts = facts(&request, &Json::Null);
+        let scene = Scene::new(&facts, Value::Null, None);
         let shown = match evaluate(&compiled, &scene, &mut Budget::of(VALIDATIONS)).unwrap() {
             Ok(value) => value.to_display(),
             Err(ExpressionError::Evaluate { error, .. }) => error.to_string(),

@@ -63,6 +63,9 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// All of them.
+    pub(crate) const ALL: [Self; 4] = [Self::Create, Self::Update, Self::Delete, Self::Connect];
+
     /// The operation as texts and webhooks name it.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -40,6 +40,8 @@ pub struct Chain {
 
 struct Chosen {
     name: &'static str,
+    /// Its place in the list of all.
+    place: usize,
     passes: Passes,
     plugin: Box<dyn Plugin>,
 }
@@ -76,9 +78,11 @@ impl Chain {
     /// The chosen plugins, ready to run.
     #[must_use]
     pub fn new(selection: &Selection, settings: &Settings, context: Context) -> Self {
-        let chosen = ALL.iter().filter(|entry| selection.chooses(entry));
-        let build =
-            |entry: &PluginEntry| Chosen { name: entry.name, passes: entry.passes, plugin: (entry.build)(settings) };
+        let chosen = ALL.iter().enumerate().filter(|(_, entry)| selection.chooses(entry));
+        let build = |(place, entry): (usize, &PluginEntry)| {
+            let PluginEntry { name, passes, build, .. } = *entry;
+            Chosen { name, place, passes, plugin: build(settings) }
+        };
         Self { context, plugins: chosen.map(build).collect() }
     }
 
@@ -114,12 +118,12 @@ impl Chain {
         let (clock, mut outcome) = (&self.context.clock, Ok(()));
         let begun = clock.monotonic();
         let mut since = begun;
-        for Chosen { name, plugin, .. } in self.for_pass(Pass::Mutating, attributes) {
+        for Chosen { place, plugin, .. } in self.for_pass(Pass::Mutating, attributes) {
             let object = object.as_deref_mut();
             outcome = plugin.mutate(&self.context, attributes, object, old).await;
             let now = clock.monotonic();
             let run = run(Pass::Mutating, attributes, &outcome, now - since);
-            self.context.recorder.plugin(name, &run);
+            self.context.recorder.plugin(*place, &run);
             since = now;
             if outcome.is_err() {
                 break;
@@ -142,11 +146,11 @@ impl Chain {
         let (clock, mut outcome) = (&self.context.clock, Ok(()));
         let begun = clock.monotonic();
         let mut since = begun;
-        for Chosen { name, plugin, .. } in self.for_pass(Pass::Validating, attributes) {
+        for Chosen { place, plugin, .. } in self.for_pass(Pass::Validating, attributes) {
             outcome = plugin.validate(&self.context, attributes, object, old).await;
             let now = clock.monotonic();
             let run = run(Pass::Validating, attributes, &outcome, now - since);
-            self.context.recorder.plugin(name, &run);
+            self.context.recorder.plugin(*place, &run);
             since = now;
             if outcome.is_err() {
                 break;

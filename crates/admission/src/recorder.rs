@@ -166,8 +166,8 @@ pub struct ConditionRun<'a> {
 
 /// Keeps the metrics of admission.
 pub trait Recorder: Send + Sync {
-    /// A plugin ran.
-    fn plugin(&self, _name: &'static str, _run: &Run) {}
+    /// A plugin ran: the one at this place of [`ALL`](crate::ALL).
+    fn plugin(&self, _place: usize, _run: &Run) {}
     /// A whole pass ended.
     fn pass(&self, _run: &Run) {}
     /// A webhook was asked.

@@ -1,12 +1,11 @@
 //! Match conditions over a request.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use admission_cel::{Answers, MatchConditions, Matched, Scene};
+use admission_cel::{MatchConditions, Matched, Scene};
 use tokio::time::Instant;
 
-use super::asking::answered;
+use super::asking::{answered, answers};
 use crate::recorder::ConditionRun;
 use crate::{Attributes, Context};
 
@@ -46,7 +45,7 @@ pub(crate) async fn holds<'s>(
     run: &ConditionRun<'_>,
     begun: Instant,
     conditions: &'s MatchConditions,
-    scene: impl Fn(&Arc<Answers>) -> Scene<'s> + Send + Sync,
+    scene: impl Fn() -> Scene<'s> + Send + Sync,
     shared: Option<&mut Option<Answer>>,
 ) -> (Held, Instant) {
     if conditions.is_empty() {
@@ -58,8 +57,8 @@ pub(crate) async fn holds<'s>(
             (answer.clone(), Duration::ZERO, begun)
         }
         shared => {
-            let evaluate = |answers: &_| Answer::from(conditions.evaluate(&scene(answers)));
-            let (answer, ended) = answered(cx, attributes, begun, evaluate).await;
+            let evaluate = || Answer::from(conditions.evaluate(&scene()));
+            let (answer, ended) = answered(cx, &attributes.user, &answers(attributes), begun, evaluate).await;
             if let Some(shared) = shared {
                 *shared = Some(answer.clone());
             }

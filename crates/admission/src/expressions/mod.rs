@@ -5,7 +5,7 @@ mod asking;
 mod conditions;
 mod request;
 
-pub(crate) use asking::answered;
+pub(crate) use asking::{answered, answers};
 pub(crate) use conditions::{Answer, Held, holds};
 pub(crate) use request::{lateness, request};
 

@@ -7,6 +7,8 @@ mod subject;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::sync::Arc;
+
 use api_machinery::labels::{Selector, SelectorError};
 use api_machinery::meta::LabelSelector;
 use api_machinery::status::ApiError;
@@ -55,7 +57,7 @@ pub enum Matched {
     /// As it names its resource.
     AsRequested,
     /// Under another name of its resource: objects are to be shown as of that version.
-    As(Served),
+    As(Arc<Served>),
 }
 
 impl Criteria {
@@ -72,22 +74,23 @@ impl Criteria {
     /// # Errors
     /// When it is matched as far as can be said, but the labels of its namespace cannot be found: 404 or 500.
     pub async fn matches(&self, subject: &Subject<'_>) -> Result<Option<Matched>, ApiError> {
+        if self.namespace_selector.is_everything() {
+            return Ok(self.matches_in_any_namespace(subject));
+        }
         let namespace = subject.is_in_namespace(&self.namespace_selector).await;
-        if matches!(namespace, Ok(false)) || !subject.has_labels(&self.object_selector) {
+        if matches!(namespace, Ok(false)) {
             return Ok(None);
         }
-        if self.find(&self.excluded, subject).is_some() {
-            return Ok(None);
+        let found = self.matches_in_any_namespace(subject);
+        found.map(|found| namespace.map(|_| found)).transpose()
+    }
+
+    /// The same whatever the labels of the namespace are.
+    fn matches_in_any_namespace(&self, subject: &Subject<'_>) -> Option<Matched> {
+        if !subject.has_labels(&self.object_selector) || self.find(&self.excluded, subject).is_some() {
+            return None;
         }
-        let found = match &self.rules {
-            None => Some(Matched::AsRequested),
-            Some(rules) => self.find(rules, subject),
-        };
-        match (found, namespace) {
-            (Some(found), Ok(_)) => Ok(Some(found)),
-            (Some(_), Err(error)) => Err(error),
-            (None, _) => Ok(None),
-        }
+        self.rules.as_ref().map_or(Some(Matched::AsRequested), |rules| self.find(rules, subject))
     }
 
     /// The first way in which any rule matches.

@@ -3,7 +3,7 @@
 use api_types::admissionregistration_v1::RuleWithOperations;
 use api_types::admissionregistration_v1::constants::{ALL, scope_type};
 
-use crate::Attributes;
+use crate::{Attributes, Operation};
 
 /// Whether objects have to be in a namespace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -20,10 +20,11 @@ pub enum Scope {
 /// A rule.
 #[derive(Debug, Clone, Default)]
 pub struct Rule {
-    operations: Vec<String>,
+    operations: Vec<Operation>,
     groups: Vec<String>,
     versions: Vec<String>,
-    resources: Vec<String>,
+    /// Names and subresources.
+    resources: Vec<(String, String)>,
     scope: Scope,
     /// Names of objects; empty for all.
     names: Vec<String>,
@@ -32,10 +33,13 @@ pub struct Rule {
 impl From<&RuleWithOperations> for Rule {
     fn from(own: &RuleWithOperations) -> Self {
         Self {
-            operations: own.operations.clone(),
+            operations: Operation::ALL
+                .into_iter()
+                .filter(|operation| has(&own.operations, operation.as_str()))
+                .collect(),
             groups: own.rule.api_groups.clone(),
             versions: own.rule.api_versions.clone(),
-            resources: own.rule.resources.clone(),
+            resources: own.rule.resources.iter().map(|own| in_two(own)).collect(),
             scope: match own.rule.scope.as_deref() {
                 Some(scope_type::NAMESPACED) => Scope::Namespaced,
                 Some(scope_type::CLUSTER) => Scope::Cluster,
@@ -44,6 +48,12 @@ impl From<&RuleWithOperations> for Rule {
             names: Vec::new(),
         }
     }
+}
+
+/// A resource and its subresource, which `a` and `*` have none of.
+fn in_two(resource: &str) -> (String, String) {
+    let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+    (resource.to_owned(), subresource.to_owned())
 }
 
 /// Whether a list has an item, or what stands for all.
@@ -60,7 +70,7 @@ impl Rule {
 
     /// Whether a request is matched, if its resource is called this.
     pub(super) fn matches(&self, attributes: &Attributes, [group, version, resource]: [&str; 3]) -> bool {
-        has(&self.operations, attributes.operation.as_str())
+        self.operations.contains(&attributes.operation)
             && has(&self.groups, group)
             && has(&self.versions, version)
             && self.has_resource(resource, &attributes.subresource)
@@ -68,10 +78,9 @@ impl Rule {
             && (self.names.is_empty() || self.names.contains(&attributes.name))
     }
 
-    /// `a` has no subresource, `a/*` may have any or none; so have `*` and `*/*`.
+    /// `a/*` and `*/*` may have any subresource or none.
     fn has_resource(&self, resource: &str, subresource: &str) -> bool {
-        self.resources.iter().any(|own| {
-            let (own_resource, own_subresource) = own.split_once('/').unwrap_or((own, ""));
+        self.resources.iter().any(|(own_resource, own_subresource)| {
             (own_resource == ALL || own_resource == resource)
                 && (own_subresource == ALL || own_subresource == subresource)
         })

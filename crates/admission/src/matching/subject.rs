@@ -23,7 +23,7 @@ pub struct Subject<'a> {
 #[derive(Default)]
 pub struct Known {
     namespace: tokio::sync::OnceCell<Result<Arc<Namespace>, ApiError>>,
-    equivalents: OnceLock<Vec<Served>>,
+    equivalents: OnceLock<Vec<Arc<Served>>>,
 }
 
 impl Known {
@@ -54,21 +54,22 @@ impl<'a> Subject<'a> {
     }
 
     /// Where else the resource is served.
-    pub(super) fn equivalents(&self) -> &[Served] {
-        let find = || self.cx.versions.equivalents(self.attributes.place(), &self.attributes.subresource);
+    pub(super) fn equivalents(&self) -> &[Arc<Served>] {
+        let (versions, subresource) = (&self.cx.versions, &self.attributes.subresource);
+        let find = || versions.equivalents(self.attributes.place(), subresource).into_iter().map(Arc::new).collect();
         self.known.equivalents.get_or_init(find)
     }
 
     /// Whether the new or the old object has the labels. What has no metadata has none of any selector but the empty one.
     pub(super) fn has_labels(&self, selector: &Selector) -> bool {
         let fits = |object: Option<&dyn Object>| object.is_some_and(|own| selector.matches(&own.meta().labels));
-        is_everything(selector) || fits(self.object) || fits(self.old)
+        selector.is_everything() || fits(self.object) || fits(self.old)
     }
 
     /// Whether the namespace has the labels.
     pub(super) async fn is_in_namespace(&self, selector: &Selector) -> Result<bool, ApiError> {
         let attributes = self.attributes;
-        if is_everything(selector) || attributes.namespace.is_empty() {
+        if attributes.namespace.is_empty() {
             return Ok(true);
         }
         // A namespace that is written is judged by what it is to become.
@@ -80,8 +81,4 @@ impl<'a> Subject<'a> {
         let labels: &BTreeMap<String, String> = &namespace.metadata.labels;
         Ok(selector.matches(labels))
     }
-}
-
-fn is_everything(selector: &Selector) -> bool {
-    *selector == Selector::everything()
 }

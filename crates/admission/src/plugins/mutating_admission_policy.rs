@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use cel::Value;
 use parking_lot::Mutex;
 
-use crate::expressions::{Held, answered};
+use crate::expressions::{Held, answered, answers};
 use crate::matching::{Known, Matched, Subject};
 use crate::policies::mutating::{Changed, change};
 use crate::policies::{Policy, Sets, Views, is_exempt, plan};
@@ -139,12 +139,12 @@ impl<'a> Run<'a> {
             self.fail(policy, &misfit.binding, misfit.message.clone(), reason::FORBIDDEN);
         }
         for invocation in &plan.invocations {
-            for params in &invocation.params {
+            for params in invocation.params() {
                 let binding = invocation.binding.object.metadata.name.as_str();
-                let param = params.as_ref().map(|own| format!("{}/{}", own.meta().namespace, own.meta().name));
+                let param = params.map(|own| format!("{}/{}", own.meta().namespace, own.meta().name));
                 let key = (policy.name().to_owned(), binding.to_owned(), param.unwrap_or_default());
                 if self.is_called(policy, &key) {
-                    self.invoke(policy, &plan.matched, &key, params.as_deref(), object).await?;
+                    self.invoke(policy, &plan.matched, &key, params, object).await?;
                 }
             }
         }
@@ -204,22 +204,21 @@ impl<'a> Run<'a> {
             Matched::As(served) => cx.versions.convert(object, attributes.place(), served).await?,
         };
         let views = self.views(matched).await?;
-        let request = views.request(matched);
-        let facts = |answers: &_| Facts { object: Value::of_object(&*now), ..views.facts(matched, &request, answers) };
+        let answers = answers(attributes);
+        let facts = Facts { object: Value::of_object(&*now), ..views.facts(matched, &answers) };
         let mut outcome = Mutated::default();
         let begun = cx.clock.monotonic();
         // The object is another one for each policy, and so is the answer.
-        let (held, mut known) = policy.holds(cx, attributes, (Pass::Mutating, begun), facts, params, None).await;
+        let (held, mut known) = policy.holds(cx, attributes, (Pass::Mutating, begun), &facts, params, None).await;
         match held {
             Held::Yes => {}
             Held::No => return Ok(outcome),
             Held::Failed(message) => return Ok(Mutated { failure: Some((message, PolicyError::Invalid)), ..outcome }),
         }
         for own in &policy.compiled {
-            let evaluated = answered(cx, attributes, known, |answers| {
-                let facts = Facts { object: Value::of_object(&*now), ..views.facts(matched, &request, answers) };
-                change(cx, attributes, policy, own, (&*now, facts), params)
-            });
+            let facts = Facts { object: Value::of_object(&*now), ..views.facts(matched, &answers) };
+            let changed = || change(cx, attributes, policy, own, (&*now, &facts), params);
+            let evaluated = answered(cx, &attributes.user, &answers, known, changed);
             let (changed, ended) = evaluated.await;
             known = ended;
             match changed {

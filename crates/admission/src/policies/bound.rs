@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use admission_cel::{Answers, Composition, Facts, MatchConditions, Origin, Scene, Scope};
+use admission_cel::{Composition, Facts, MatchConditions, Origin, Scene, Scope};
 use api_machinery::gvk::GroupVersionKind;
 use api_machinery::object::{Kind, Object};
 use api_machinery::status::ApiError;
@@ -250,16 +250,13 @@ impl<P: PolicyKind> Policy<P> {
         cx: &Context,
         attributes: &Attributes,
         (pass, begun): (Pass, Instant),
-        facts: impl Fn(&Arc<Answers>) -> Facts<'s> + Send + Sync,
+        facts: &'s Facts<'s>,
         params: Option<&'s dyn Object>,
         shared: Option<&mut Option<Answer>>,
     ) -> (Held, Instant) {
         let (name, operation) = (self.name(), attributes.operation);
         let run = ConditionRun { name, kind: ConditionKind::Policy, pass, operation };
-        let scene = |answers: &_| {
-            let params = params.map_or(Value::Null, Value::of_object);
-            Scene::new(facts(answers), params, Some(&self.composition))
-        };
+        let scene = || Scene::new(facts, params.map_or(Value::Null, Value::of_object), Some(&self.composition));
         holds(cx, attributes, &run, begun, &self.conditions, scene, shared).await
     }
 

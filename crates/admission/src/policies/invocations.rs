@@ -13,8 +13,26 @@ use crate::{Attributes, Context};
 /// A policy with one of its bindings, and the parameters: each to be evaluated by itself.
 pub(crate) struct Invocation<'a, P: PolicyKind> {
     pub(crate) binding: &'a Binding<P>,
-    /// Nothing where the policy has no parameters.
-    pub(crate) params: Vec<Option<Arc<dyn Object>>>,
+    params: Params,
+}
+
+/// What a binding gives to its policy.
+enum Params {
+    /// The policy has no parameters: it is evaluated once.
+    Unused,
+    /// Each of these: it is evaluated once for each.
+    Each(Vec<Arc<dyn Object>>),
+}
+
+impl<P: PolicyKind> Invocation<'_, P> {
+    /// What the policy is evaluated with: nothing, where it has no parameters.
+    pub(crate) fn params(&self) -> impl Iterator<Item = Option<&dyn Object>> {
+        let (unused, each) = match &self.params {
+            Params::Unused => (Some(None), [].as_slice()),
+            Params::Each(each) => (None, each.as_slice()),
+        };
+        unused.into_iter().chain(each.iter().map(|own| Some(&**own)))
+    }
 }
 
 /// What a policy is to be asked, how it matched, and what is wrong with how it is set up.
@@ -57,7 +75,7 @@ pub(crate) async fn plan<'a, P: PolicyKind>(
         Ok(resource) => resource,
         Err(error) => return failed(of_policy(error.to_string())),
     };
-    let mut plan = Plan { matched, invocations: Vec::new(), misfits: Vec::new() };
+    let mut plan = Plan { matched, invocations: Vec::with_capacity(policy.bindings.len()), misfits: Vec::new() };
     for binding in &policy.bindings {
         let found = match &binding.criteria {
             None => Ok(true),
@@ -70,9 +88,9 @@ pub(crate) async fn plan<'a, P: PolicyKind>(
             Ok(true) => match (&policy.param_kind, &resource, param_ref) {
                 (Some(kind), Some(resource), Some(param_ref)) => {
                     let found = params::find(cx, attributes, kind, resource, param_ref).await;
-                    found.map(|found| found.into_iter().map(Some).collect()).map_err(|error| error.to_string())
+                    found.map(Params::Each).map_err(|error| error.to_string())
                 }
-                _ => Ok(vec![None]),
+                _ => Ok(Params::Unused),
             },
         };
         match params {

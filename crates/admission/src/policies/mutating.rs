@@ -63,7 +63,7 @@ pub(crate) fn change(
     attributes: &Attributes,
     policy: &Policy<MutatingAdmissionPolicy>,
     change: &Change,
-    (object, facts): (&dyn Object, Facts<'_>),
+    (object, facts): (&dyn Object, &Facts<'_>),
     params: Option<&dyn Object>,
 ) -> Changed {
     let (Change::Merge(expression) | Change::Patch(expression)) = change else { return Changed::Nothing };

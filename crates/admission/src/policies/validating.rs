@@ -100,17 +100,15 @@ impl Failure {
 /// Evaluates a policy whose conditions hold.
 pub(crate) fn judge(
     policy: &Policy<ValidatingAdmissionPolicy>,
-    facts: Facts<'_>,
+    facts: &Facts<'_>,
     params: Option<&dyn Object>,
 ) -> Judgement {
-    let params = params.map_or(Value::Null, Value::of_object);
-    // Annotations may name the authorizer, but it has no value for them.
-    let annotated = (!policy.compiled.annotations.is_empty())
-        .then(|| Scene::new(Facts { answers: None, ..facts.clone() }, params.clone(), Some(&policy.composition)));
+    let scene = || Scene::new(facts, params.map_or(Value::Null, Value::of_object), Some(&policy.composition));
     let mut judgement = Judgement::default();
-    validate(policy, &Scene::new(facts, params, Some(&policy.composition)), &mut judgement);
-    if let Some(scene) = annotated {
-        annotate(policy, &scene, &mut judgement);
+    validate(policy, &scene(), &mut judgement);
+    if !policy.compiled.annotations.is_empty() {
+        // They may name the authorizer, but it has no value for them.
+        annotate(policy, &scene().without_authorizer(), &mut judgement);
     }
     judgement
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use admission_cel::{Answers, Facts, Request};
+use admission_cel::{Answers, Facts};
 use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 use api_types::core_v1::Namespace;
@@ -14,7 +14,7 @@ use crate::{Attributes, Context, Served};
 
 /// The objects as another version has them.
 struct View {
-    served: Served,
+    served: Arc<Served>,
     object: Option<Box<dyn Object>>,
     old: Option<Box<dyn Object>>,
 }
@@ -69,30 +69,19 @@ impl<'a> Views<'a> {
             }
         }
         let [object, old] = shown;
-        self.converted.push(View { served: served.clone(), object, old });
+        self.converted.push(View { served: Arc::clone(served), object, old });
         Ok(())
     }
 
-    /// The request as a policy sees it that matched it so.
-    pub(crate) fn request<'s>(&'s self, matched: &'s Matched) -> Request<'s> {
-        match matched {
-            Matched::AsRequested => request(self.attributes, &self.attributes.kind, self.attributes.place()),
-            Matched::As(served) => request(self.attributes, &served.kind, served.place()),
-        }
-    }
-
-    /// What else expressions of the policy see.
-    pub(crate) fn facts<'s>(
-        &'s self,
-        matched: &Matched,
-        request: &'s Request<'s>,
-        answers: &Arc<Answers>,
-    ) -> Facts<'s> {
-        let (object, old) = match matched {
-            Matched::AsRequested => (self.object, self.old),
+    /// What expressions of a policy see that matched the request so.
+    pub(crate) fn facts<'s>(&'s self, matched: &'s Matched, answers: &Arc<Answers>) -> Facts<'s> {
+        let attributes = self.attributes;
+        let (request, object, old) = match matched {
+            Matched::AsRequested => (request(attributes, &attributes.kind, attributes.place()), self.object, self.old),
             Matched::As(served) => {
                 let view = self.converted.iter().find(|own| own.served == *served);
-                view.map_or((None, None), |own| (own.object.as_deref(), own.old.as_deref()))
+                let (object, old) = view.map_or((None, None), |own| (own.object.as_deref(), own.old.as_deref()));
+                (request(attributes, &served.kind, served.place()), object, old)
             }
         };
         let namespace = self.namespace.as_deref();

@@ -1,7 +1,5 @@
 //! What a webhook is to be asked: how the request matched, and its objects as the webhook wants them.
 
-use std::sync::Arc;
-
 use admission_cel::{Facts, Scene};
 use api_machinery::object::Object;
 use api_machinery::status::ApiError;
@@ -9,7 +7,7 @@ use cel::Value;
 
 use super::review::VersionedAttributes;
 use super::{Asking, Hook};
-use crate::expressions::{Held, holds, lateness, request};
+use crate::expressions::{Held, answers, holds, lateness, request};
 use crate::matching::Matched;
 use crate::recorder::{ConditionKind, ConditionRun};
 use crate::{Attributes, Served};
@@ -46,7 +44,7 @@ impl Question {
     pub(crate) fn served(&self) -> Option<&Served> {
         match &self.matched {
             Matched::AsRequested => None,
-            Matched::As(served) => Some(served),
+            Matched::As(served) => Some(&**served),
         }
     }
 
@@ -80,19 +78,16 @@ impl Asking<'_> {
         let (name, operation) = (hook.name.as_str(), attributes.operation);
         let run = ConditionRun { name, kind: ConditionKind::Webhook, pass, operation };
         let is_late = lateness(attributes);
-        let request = request(attributes, shown.kind, shown.resource);
-        let scene = |answers: &Arc<_>| {
-            let facts = Facts {
-                object: shown.object.map_or(Value::Null, Value::of_object),
-                old_object: shown.old.map_or(Value::Null, Value::of_object),
-                request: &request,
-                // Declared, but without a value for webhooks.
-                namespace: Value::Null,
-                answers: Some(Arc::clone(answers)),
-                interrupted: Some(&is_late),
-            };
-            Scene::new(facts, Value::Null, None)
+        let facts = Facts {
+            object: shown.object.map_or(Value::Null, Value::of_object),
+            old_object: shown.old.map_or(Value::Null, Value::of_object),
+            request: request(attributes, shown.kind, shown.resource),
+            // Declared, but without a value for webhooks.
+            namespace: Value::Null,
+            answers: Some(answers(attributes)),
+            interrupted: Some(&is_late),
         };
+        let scene = || Scene::new(&facts, Value::Null, None);
         let (held, _) = holds(cx, attributes, &run, cx.clock.monotonic(), &hook.conditions, scene, None).await;
         match held {
             Held::Yes => Ok(true),

@@ -1,6 +1,5 @@
 //! What admission counts and times.
 
-use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -120,7 +119,8 @@ const EVALUATION: Desc = Desc::new(
 /// The families. The series of plugins and passes are found once: every write has dozens of samples.
 pub(crate) struct AdmissionMetrics {
     plugins: Histograms,
-    by_plugin: BTreeMap<&'static str, Series>,
+    /// In the order of all plugins.
+    by_plugin: Vec<Series>,
     passes: Histograms,
     by_pass: Series,
     webhooks: WebhookMetrics,
@@ -143,7 +143,7 @@ impl AdmissionMetrics {
     pub(crate) fn new(registry: &Metrics) -> Self {
         Self {
             plugins: registry.histograms(&PLUGINS),
-            by_plugin: admission::ALL.iter().map(|entry| (entry.name, Series::default())).collect(),
+            by_plugin: admission::ALL.iter().map(|_| Series::default()).collect(),
             passes: registry.histograms(&PASSES),
             by_pass: Series::default(),
             webhooks: WebhookMetrics::new(registry),
@@ -161,8 +161,8 @@ impl AdmissionMetrics {
     }
 }
 
-/// The place of a run in a [`Series`].
-fn place(run: &Run) -> usize {
+/// Which series a run counts in.
+fn index(run: &Run) -> usize {
     let operation = match run.operation {
         Operation::Create => 0,
         Operation::Update => 1,
@@ -228,14 +228,15 @@ impl Recorder for AdmissionMetrics {
         self.condition_errors.with(&of_conditions(run)).inc();
     }
 
-    fn plugin(&self, name: &'static str, run: &Run) {
-        let Some(cell) = self.by_plugin.get(name).and_then(|series| series.get(place(run))) else { return };
-        let find = || self.plugins.with(&[name, run.operation.as_str(), rejected(run), run.pass.as_str()]);
+    fn plugin(&self, place: usize, run: &Run) {
+        let series = self.by_plugin.get(place).and_then(|series| series.get(index(run)));
+        let (Some(cell), Some(entry)) = (series, admission::ALL.get(place)) else { return };
+        let find = || self.plugins.with(&[entry.name, run.operation.as_str(), rejected(run), run.pass.as_str()]);
         cell.get_or_init(find).observe(run.took.as_secs_f64());
     }
 
     fn pass(&self, run: &Run) {
-        let Some(cell) = self.by_pass.get(place(run)) else { return };
+        let Some(cell) = self.by_pass.get(index(run)) else { return };
         let find = || self.passes.with(&[run.operation.as_str(), rejected(run), run.pass.as_str()]);
         cell.get_or_init(find).observe(run.took.as_secs_f64());
     }
