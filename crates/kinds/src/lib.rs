@@ -53,6 +53,7 @@ use kinds_frame::{
 pub use kinds_frame::{groups, info, lifecycle, object_name, rules, strategy, versions};
 use kinds_pod::{self as pod_spec, claim_spec};
 use rules::Rules;
+use rustc_hash::FxBuildHasher;
 
 /// Every group version in the order of discovery, each with its kinds.
 pub static VERSIONS: &[Version] = &[
@@ -103,13 +104,14 @@ pub fn all() -> impl Iterator<Item = &'static dyn Rules> {
 /// The kind behind a group, version and plural name.
 #[must_use]
 pub fn find(group: &str, version: &str, resource: &str) -> Option<&'static dyn Rules> {
+    type ByName = HashMap<[&'static str; 3], &'static dyn Rules, FxBuildHasher>;
     /// Every request asks several times.
-    static BY_NAME: LazyLock<HashMap<[&str; 3], &dyn Rules>> = LazyLock::new(|| {
+    static BY_NAME: LazyLock<ByName> = LazyLock::new(|| {
         let named =
             |rules: &'static dyn Rules| ([rules.info().group, rules.info().version, rules.info().resource], rules);
         all().map(named).collect()
     });
-    let by_name: &HashMap<[&str; 3], _> = &BY_NAME;
+    let by_name: &HashMap<[&str; 3], _, _> = &BY_NAME;
     by_name.get(&[group, version, resource]).copied()
 }
 

@@ -29,6 +29,7 @@ mod list_options;
 mod metadata;
 mod namespaces;
 mod observer;
+mod places;
 mod questions;
 mod registry;
 mod resource;

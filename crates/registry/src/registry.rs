@@ -19,6 +19,7 @@ use crate::context::{RulesRef, Track};
 use crate::conversion::{Conversion, OfKind};
 use crate::counts::Counts;
 use crate::observer::{NoObserver, WriteObserver};
+use crate::places::{Placed, Places};
 use crate::resource::{Resource, Setup, Shared};
 use crate::services::{AllocationRecorder, NoRecorder, ServiceCompanion, ServiceOptions};
 use crate::store::Store;
@@ -125,8 +126,7 @@ pub struct Registry {
     shared: Arc<Shared>,
     leases: Arc<LeasePool>,
     services: Arc<ServiceCompanion>,
-    /// Sorted by place.
-    resources: RwLock<Vec<Arc<Resource>>>,
+    resources: RwLock<Places<Resource>>,
 }
 
 impl Registry {
@@ -209,23 +209,13 @@ impl Registry {
     /// it is retired.
     #[must_use]
     pub fn put(&self, resource: &Arc<Resource>) -> Option<Arc<Resource>> {
-        let mut resources = self.resources.write();
-        match search(&resources, resource.info().place()) {
-            Ok(found) => resources.get_mut(found).map(|former| std::mem::replace(former, Arc::clone(resource))),
-            Err(free) => {
-                resources.insert(free, Arc::clone(resource));
-                None
-            }
-        }
+        self.resources.write().put(resource)
     }
 
     /// Takes a resource away. Its watches end; its objects stay in the store.
     pub fn remove(&self, group: &str, version: &str, resource: &str) {
-        let former = {
-            let mut resources = self.resources.write();
-            search(&resources, [group, version, resource]).map(|found| resources.remove(found))
-        };
-        if let Ok(former) = former {
+        let former = self.resources.write().remove([group, version, resource]);
+        if let Some(former) = former {
             self.retire(&former);
         }
     }
@@ -233,16 +223,14 @@ impl Registry {
     /// A resource.
     #[must_use]
     pub fn resource(&self, group: &str, version: &str, resource: &str) -> Option<Arc<Resource>> {
-        let resources = self.resources.read();
-        let found = search(&resources, [group, version, resource]).ok()?;
-        resources.get(found).cloned()
+        self.resources.read().get([group, version, resource]).cloned()
     }
 
     /// The resource whose objects are of a kind.
     #[must_use]
     pub fn resource_of(&self, kind: &GroupVersionKind) -> Option<Arc<Resource>> {
         let resources = self.resources.read();
-        let found = resources.iter().find(|own| {
+        let found = resources.all().iter().find(|own| {
             let info = own.info();
             info.kind == &*kind.kind && info.group == &*kind.group && info.version == &*kind.version
         });
@@ -252,7 +240,7 @@ impl Registry {
     /// All resources, by group, version and name.
     #[must_use]
     pub fn resources(&self) -> Vec<Arc<Resource>> {
-        self.resources.read().clone()
+        self.resources.read().all().to_vec()
     }
 
     /// The resources whose caches are not filled yet.
@@ -340,7 +328,7 @@ impl Registry {
     /// Stops the cache of a resource that is no longer installed, unless another version of it uses that, too. Its
     /// watches end then.
     pub fn retire(&self, former: &Resource) {
-        let in_use = self.resources.read().iter().any(|other| Arc::ptr_eq(&other.store, &former.store));
+        let in_use = self.resources.read().all().iter().any(|other| Arc::ptr_eq(&other.store, &former.store));
         if let Some(cache) = former.store.cache.as_ref().filter(|_| !in_use) {
             cache.stop();
         }
@@ -354,9 +342,10 @@ fn lease_pool(options: &RegistryOptions, backend: &Arc<dyn Backend>) -> LeasePoo
         .telling(move |objects| writes.lease_full(objects))
 }
 
-/// Where a resource is, or where it would be.
-fn search(resources: &[Arc<Resource>], place: [&str; 3]) -> Result<usize, usize> {
-    resources.binary_search_by(|resource| resource.info().place().cmp(&place))
+impl Placed for Resource {
+    fn place(&self) -> [&str; 3] {
+        self.info().place()
+    }
 }
 
 impl std::fmt::Debug for Registry {
