@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::observe::Labels;
 use super::refusal::Refusal;
 use super::stages::{Received, Request};
-use crate::metrics::ApiMetrics;
+use crate::cx::ApiCx;
 use crate::request::{Query, RequestInfo};
 use crate::respond::status_of;
 
@@ -56,7 +56,7 @@ fn allowed(query: &Query, maximum: Duration) -> Result<Duration, ApiError> {
 
 /// Runs the rest until the deadline. What was begun then ends where it next waits; a write may have happened.
 pub(super) async fn within(
-    metrics: &ApiMetrics,
+    cx: &ApiCx,
     deadline: Option<Instant>,
     info: Arc<RequestInfo>,
     rest: impl Future<Output = Result<Response, Refusal>>,
@@ -65,7 +65,7 @@ pub(super) async fn within(
     match tokio::time::timeout_at(deadline, rest).await {
         Ok(outcome) => outcome,
         Err(_) => {
-            Labels::of_request(&info).count_termination(metrics, "504");
+            Labels::of_request(cx, &info).count_termination(&cx.metrics, "504");
             Err(timed_out().into())
         }
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use component_base::serving::{RemoteAddr, Response, TakenBy, hold};
 use http::request::Parts;
 use http::{HeaderValue, StatusCode, Uri, header};
+use registry::Resource;
 use tokio::time::Instant;
 
 use super::stages::ReadBytes;
@@ -33,22 +34,22 @@ pub(super) struct Labels {
 
 impl Labels {
     /// The labels of a request whose route is not known yet.
-    pub(super) fn of_request(info: &Arc<RequestInfo>) -> Self {
-        let known = kinds::find(&info.group, &info.version, &info.resource);
-        let is_subresource = |rules: &dyn kinds::rules::Rules| {
-            rules.info().subresources.iter().any(|subresource| subresource.name == info.subresource)
+    pub(super) fn of_request(cx: &ApiCx, info: &Arc<RequestInfo>) -> Self {
+        let known = cx.registry.resource(&info.group, &info.version, &info.resource);
+        let is_subresource = |resource: &Resource| {
+            resource.info().subresources.iter().any(|subresource| subresource.name == info.subresource)
         };
         Self {
             verb: "",
             info: Arc::clone(info),
             is_known: known.is_some(),
-            is_known_subresource: known.is_some_and(is_subresource),
+            is_known_subresource: known.is_some_and(|resource| is_subresource(&resource)),
             scope: scope(info),
         }
     }
 
-    fn new(parts: &Parts, info: &Arc<RequestInfo>, query: &Query) -> Self {
-        let labels = Self::of_request(info);
+    fn new(cx: &ApiCx, parts: &Parts, info: &Arc<RequestInfo>, query: &Query) -> Self {
+        let labels = Self::of_request(cx, info);
         Self { verb: verb(parts, info, query, labels.scope), ..labels }
     }
 
@@ -136,7 +137,7 @@ struct Line {
 
 impl Observation {
     pub(super) fn begin(cx: &Arc<ApiCx>, parts: &Parts, info: &Arc<RequestInfo>, query: &Query) -> Self {
-        let labels = Labels::new(parts, info, query);
+        let labels = Labels::new(cx, parts, info, query);
         let dry_run = match query.first("dryRun") {
             None => "",
             Some("All") => "All",

@@ -111,7 +111,7 @@ impl Road {
         let (info, deadline) = (Arc::clone(request.info()), request.deadline());
         // On the heap: all of the work is in this future, and whoever hands it on would copy it, several kilobytes each time.
         let work = Box::pin(self.identified(request));
-        let mut response = deadline::within(&cx.metrics, deadline, info, work).await?;
+        let mut response = deadline::within(cx, deadline, info, work).await?;
         if let Some(deadline) = deadline {
             response.extensions_mut().insert(TakenBy::new(deadline));
         }
@@ -151,7 +151,7 @@ impl Road {
         drop(span);
         let preferences = Arc::clone(request.preferences());
         let mut response = match seat {
-            Err(full) => seats::refusal(&cx.metrics, request.info(), full),
+            Err(full) => seats::refusal(cx, request.info(), full),
             Ok(mut seat) => {
                 let response = formed(&preferences, self.allowed(request).await);
                 match seat.take_stream_guard() {

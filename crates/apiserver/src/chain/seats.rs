@@ -8,8 +8,8 @@ use http::{HeaderValue, StatusCode};
 
 use super::observe::Labels;
 use super::stages::{Authenticated, Request};
+use crate::cx::ApiCx;
 use crate::limits::{Admitted, Full, Seats, Wanted};
-use crate::metrics::ApiMetrics;
 use crate::request::RequestInfo;
 
 const REFUSAL: &str = "Too many requests, please try again later.";
@@ -21,8 +21,8 @@ pub(super) async fn take(seats: &dyn Seats, request: &Request<Authenticated>) ->
 }
 
 /// What is answered where there is none.
-pub(super) fn refusal(metrics: &ApiMetrics, info: &Arc<RequestInfo>, full: Full) -> Response {
-    Labels::of_request(info).count_termination(metrics, "429");
+pub(super) fn refusal(cx: &ApiCx, info: &Arc<RequestInfo>, full: Full) -> Response {
+    Labels::of_request(cx, info).count_termination(&cx.metrics, "429");
     let mut response = text(StatusCode::TOO_MANY_REQUESTS, REFUSAL);
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(full.retry_after));
     response

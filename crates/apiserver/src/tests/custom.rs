@@ -59,6 +59,23 @@ async fn objects_are_found_in_their_scope_only() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn requests_for_custom_objects_are_counted_and_for_unknown_ones_not() {
+    let api = with_apples().await;
+    for path in ["/apis/example.com/v1/apples", "/apis/example.com/v1/pears", "/apis/example.com/v9/apples"] {
+        api.get(path).await;
+    }
+    let metrics = api.get("/metrics").await.text;
+    let line = r#"apiserver_request_total{code="200",component="apiserver",dry_run="",group="example.com",resource="apples",scope="cluster",subresource="",verb="LIST",version="v1"} 1"#;
+    assert!(metrics.contains(line), "{metrics}");
+    assert!(
+        !metrics.contains("pears")
+            && !metrics.contains(
+                r#"group="example.com",resource="apples",scope="cluster",subresource="",verb="LIST",version="v9""#
+            )
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn deprecated_versions_say_so() {
     let api = with_apples().await;
     assert_eq!(api.get(APPLES).await.warnings(), Vec::<&str>::new());

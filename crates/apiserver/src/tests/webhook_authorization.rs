@@ -43,6 +43,25 @@ async fn alice(api: &Api, path: &str) -> Answer {
     api.send(&format!("GET {path}"), &[("authorization", "Bearer alice")], "").await
 }
 
+/// Who asks for what nobody knows can keep it waiting, too, and must not name a series by that.
+#[tokio::test]
+async fn what_waited_too_long_is_counted_without_made_up_words() {
+    let webhook = FakeWebhook::start(Reply::Never);
+    let api = with_webhook(&webhook, |_| {}).await;
+    for path in ["/apis/made/v1/up", MAPS] {
+        assert_eq!(alice(&api, &format!("{path}?timeout=200ms")).await.code, 504, "{path}");
+    }
+    let metrics = api.get("/metrics").await.text;
+    let counted = |resource: &str, scope: &str| {
+        let line = format!(
+            r#"apiserver_request_terminations_total{{code="504",component="apiserver",group="",resource="{resource}",scope="{scope}","#
+        );
+        metrics.lines().any(|own| own.starts_with(&line) && own.ends_with(" 1"))
+    };
+    assert!(counted("", "cluster") && counted("configmaps", "namespace"), "{metrics}");
+    assert!(!metrics.contains(r#""made""#) && !metrics.contains(r#""up""#), "{metrics}");
+}
+
 #[tokio::test]
 async fn a_webhook_is_asked_and_its_answer_remembered() {
     let webhook = FakeWebhook::start(Reply::Status(json!({"allowed": true, "reason": "why not"})));
