@@ -1,8 +1,9 @@
 //! What every long-running part needs and that knows nothing of Kubernetes: time, randomness, back-off, what is remembered
-//! for a while, tasks that are drained at shutdown, who opens connections, writes that many requests share, on whose behalf a
+//! for a while and found by a hash, tasks that are drained at shutdown, who opens connections, writes that many requests share, on whose behalf a
 //! task is at work, and bytes as text.
 
 mod backoff;
+mod by_hash;
 mod clock;
 mod connect;
 mod expiring;
@@ -13,6 +14,7 @@ mod tasks;
 pub mod trace;
 
 pub use backoff::Backoff;
+pub use by_hash::ByHash;
 pub use clock::{Clock, SharedClock, StandingClock, SystemClock, TokioClock};
 pub use connect::{Connecting, Connection, Connector, Direct, SharedConnector, Stream, host_and_port};
 pub use expiring::Expiring;

@@ -1,10 +1,8 @@
 //! Things that each have a place: a group, a version and a name.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
-use rustc_hash::{FxBuildHasher, FxHasher};
+use base::ByHash;
 
 /// What has a place of its own.
 pub(crate) trait Placed {
@@ -12,30 +10,20 @@ pub(crate) trait Placed {
     fn place(&self) -> [&str; 3];
 }
 
-/// Things by their places. Requests look for dozens, so most are found by the hash of the place.
-pub(crate) struct Places<T, S = FxBuildHasher> {
+/// Things by their places. Requests look for dozens.
+pub(crate) struct Places<T> {
     /// In the order of their places.
     sorted: Vec<Arc<T>>,
-    /// Of those that have the same hash, one.
-    by_hash: HashMap<u64, Arc<T>, BuildHasherDefault<FxHasher>>,
-    hasher: S,
+    by_hash: ByHash<T>,
 }
 
-impl<T, S: Default> Default for Places<T, S> {
+impl<T> Default for Places<T> {
     fn default() -> Self {
-        Self { sorted: Vec::new(), by_hash: HashMap::default(), hasher: S::default() }
+        Self { sorted: Vec::new(), by_hash: ByHash::default() }
     }
 }
 
-impl<T: Placed, S: BuildHasher> Places<T, S> {
-    fn hash(&self, place: [&str; 3]) -> u64 {
-        let mut hasher = self.hasher.build_hasher();
-        for part in place {
-            hasher.write(part.as_bytes());
-        }
-        hasher.finish()
-    }
-
+impl<T: Placed> Places<T> {
     /// Where it stands, or where it would.
     fn search(&self, place: [&str; 3]) -> Result<usize, usize> {
         self.sorted.binary_search_by(|own| own.place().cmp(&place))
@@ -43,14 +31,14 @@ impl<T: Placed, S: BuildHasher> Places<T, S> {
 
     /// What is at a place.
     pub(crate) fn get(&self, place: [&str; 3]) -> Option<&Arc<T>> {
-        let hashed = self.by_hash.get(&self.hash(place)).filter(|own| own.place() == place);
+        let hashed = self.by_hash.get(place, |own| own.place() == place);
         hashed.or_else(|| self.sorted.get(self.search(place).ok()?))
     }
 
     /// Puts a thing at its place, and gives what was there.
     pub(crate) fn put(&mut self, new: &Arc<T>) -> Option<Arc<T>> {
         let place = new.place();
-        self.by_hash.insert(self.hash(place), Arc::clone(new));
+        self.by_hash.put(place, new);
         match self.search(place) {
             Ok(found) => self.sorted.get_mut(found).map(|former| std::mem::replace(former, Arc::clone(new))),
             Err(free) => {
@@ -62,10 +50,7 @@ impl<T: Placed, S: BuildHasher> Places<T, S> {
 
     /// Takes away what is at a place.
     pub(crate) fn remove(&mut self, place: [&str; 3]) -> Option<Arc<T>> {
-        let hash = self.hash(place);
-        if self.by_hash.get(&hash).is_some_and(|own| own.place() == place) {
-            self.by_hash.remove(&hash);
-        }
+        self.by_hash.remove(place, |own| own.place() == place);
         Some(self.sorted.remove(self.search(place).ok()?))
     }
 
@@ -87,21 +72,11 @@ mod tests {
         }
     }
 
-    /// All have the same hash.
-    #[derive(Default)]
-    struct Same;
-
-    impl Hasher for Same {
-        fn write(&mut self, _: &[u8]) {}
-        fn finish(&self) -> u64 {
-            7
-        }
-    }
-
-    fn each_is_found_at_its_place<S: BuildHasher + Default>() {
-        let mut places: Places<Thing, S> = Places::default();
+    #[test]
+    fn each_is_found_at_its_place() {
+        let mut places: Places<Thing> = Places::default();
         let at = ["", "v1", "pods"];
-        let number = |places: &Places<Thing, S>, place| places.get(place).map(|own| own.1);
+        let number = |places: &Places<Thing>, place| places.get(place).map(|own| own.1);
         for (number, place) in [["b", "v1", "x"], at, ["b", "v1beta1", "x"], ["b", "v1", "w"]].into_iter().enumerate() {
             assert!(places.put(&Arc::new(Thing(place, number))).is_none());
         }
@@ -114,11 +89,5 @@ mod tests {
         assert!(places.remove(at).is_none());
         assert_eq!((number(&places, at), number(&places, ["b", "v1", "w"])), (None, Some(3)));
         assert_eq!(number(&places, ["b", "v1beta1", "x"]), Some(2));
-    }
-
-    #[test]
-    fn each_is_found_at_its_place_whatever_its_hash_is() {
-        each_is_found_at_its_place::<FxBuildHasher>();
-        each_is_found_at_its_place::<BuildHasherDefault<Same>>();
     }
 }

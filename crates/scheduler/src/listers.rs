@@ -2,12 +2,12 @@
 //! ([`Listers::of`]); what nobody asks for is not watched.
 
 use std::any::{Any, TypeId};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use api_machinery::object::{Kind, Object};
-use client::{Informer, Informers};
-use parking_lot::{Mutex, RwLock};
+use client::{Informer, Informers, ObjectKey, ObjectStore};
+use parking_lot::Mutex;
 
 /// Where listers come from: from watches, or from memory for tests and benchmarks.
 pub struct Listers {
@@ -67,15 +67,13 @@ type Heard<T> = Box<dyn FnMut(&Arc<T>) + Send>;
 
 /// Objects that were put there.
 pub struct InMemory<T> {
-    /// By namespace and name.
-    objects: RwLock<BTreeMap<(String, String), Arc<T>>>,
-    indexes: RwLock<BTreeMap<&'static str, ValuesOf<T>>>,
+    objects: ObjectStore<T>,
     heard: Mutex<Vec<Heard<T>>>,
 }
 
 impl<T> Default for InMemory<T> {
     fn default() -> Self {
-        Self { objects: RwLock::default(), indexes: RwLock::default(), heard: Mutex::default() }
+        Self { objects: ObjectStore::default(), heard: Mutex::default() }
     }
 }
 
@@ -131,7 +129,7 @@ impl<T: Kind + Object> Lister<T> {
     pub fn find(&self, namespace: &str, name: &str) -> Option<Arc<T>> {
         match self {
             Self::Watched(informer) => informer.find(namespace, name),
-            Self::InMemory(own) => own.objects.read().get(&(namespace.to_owned(), name.to_owned())).cloned(),
+            Self::InMemory(own) => own.objects.find(namespace, name),
         }
     }
 
@@ -140,7 +138,7 @@ impl<T: Kind + Object> Lister<T> {
     pub fn list(&self) -> Vec<Arc<T>> {
         match self {
             Self::Watched(informer) => informer.list(),
-            Self::InMemory(own) => own.objects.read().values().cloned().collect(),
+            Self::InMemory(own) => own.objects.list(),
         }
     }
 
@@ -149,11 +147,7 @@ impl<T: Kind + Object> Lister<T> {
     pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<T>> {
         match self {
             Self::Watched(informer) => informer.in_namespace(namespace),
-            Self::InMemory(own) => {
-                let objects = own.objects.read();
-                let there = objects.iter().filter(|((other, _), _)| other == namespace);
-                there.map(|(_, object)| Arc::clone(object)).collect()
-            }
+            Self::InMemory(own) => own.objects.in_namespace(namespace),
         }
     }
 
@@ -161,9 +155,7 @@ impl<T: Kind + Object> Lister<T> {
     pub fn add_index(&self, name: &'static str, values_of: ValuesOf<T>) {
         match self {
             Self::Watched(informer) => informer.add_index(name, values_of),
-            Self::InMemory(own) => {
-                own.indexes.write().entry(name).or_insert(values_of);
-            }
+            Self::InMemory(own) => own.objects.add_index(name, Arc::new(values_of)),
         }
     }
 
@@ -172,12 +164,7 @@ impl<T: Kind + Object> Lister<T> {
     pub fn by_index(&self, index: &str, value: &str) -> Vec<Arc<T>> {
         match self {
             Self::Watched(informer) => informer.by_index(index, value),
-            Self::InMemory(own) => {
-                let indexes = own.indexes.read();
-                let Some(values_of) = indexes.get(index) else { return Vec::new() };
-                let has = |object: &&Arc<T>| values_of(object).iter().any(|own| own == value);
-                own.objects.read().values().filter(has).cloned().collect()
-            }
+            Self::InMemory(own) => own.objects.by_index(index, value),
         }
     }
 
@@ -192,7 +179,7 @@ impl<T: Kind + Object> Lister<T> {
     /// Takes an object of those in memory away.
     pub fn remove(&self, namespace: &str, name: &str) {
         if let Self::InMemory(own) = self {
-            let gone = own.objects.write().remove(&(namespace.to_owned(), name.to_owned()));
+            let gone = own.objects.remove(&ObjectKey::new(namespace, name));
             gone.iter().for_each(|object| own.tell(object));
         }
     }
@@ -200,8 +187,7 @@ impl<T: Kind + Object> Lister<T> {
     /// Adds or replaces an object of those in memory. What is watched comes from the API server only.
     pub fn put(&self, object: Arc<T>) {
         if let Self::InMemory(own) = self {
-            let key = (object.meta().namespace.clone(), object.meta().name.clone());
-            own.objects.write().insert(key, Arc::clone(&object));
+            own.objects.put(&ObjectKey::of(object.meta()), &object);
             own.tell(&object);
         }
     }

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::reflector::{Reflector, Sink};
-use super::store::Store;
+use super::store::ObjectStore;
 use super::{InformerOptions, Running, Scope, Transform};
 use crate::object_key::ObjectKey;
 use crate::resource::{ApiObject, ResourceInfo, downcast};
@@ -106,7 +106,7 @@ struct Shared<T> {
     drop_managed_fields: bool,
     transform: Option<Transform>,
     default_resync: Option<Duration>,
-    store: Store<T>,
+    store: ObjectStore<T>,
     /// Held while the store changes and handlers are told, so that each handler sees every change once, in order.
     handlers: Mutex<Vec<Handler<T>>>,
     synced: CancellationToken,
@@ -152,7 +152,7 @@ impl<T: ApiObject> Informer<T> {
             drop_managed_fields: options.drop_managed_fields,
             transform: options.transform.clone(),
             default_resync: resync,
-            store: Store::new(),
+            store: ObjectStore::default(),
             handlers: Mutex::default(),
             synced: CancellationToken::new(),
             started: AtomicBool::new(false),
@@ -186,7 +186,7 @@ impl<T: ApiObject> Informer<T> {
     /// The object of this name in this namespace; an empty namespace for cluster-scoped ones.
     #[must_use]
     pub fn find(&self, namespace: &str, name: &str) -> Option<Arc<T>> {
-        self.shared.store.get(&ObjectKey::new(namespace, name))
+        self.shared.store.find(namespace, name)
     }
 
     /// All objects, by namespace and name.

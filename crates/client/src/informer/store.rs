@@ -3,21 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use api_machinery::object::Object;
+use base::ByHash;
 use parking_lot::RwLock;
 
 use crate::object_key::ObjectKey;
-use crate::resource::ApiObject;
 
 /// Names the values that an object is found under in one index.
-pub(crate) type IndexFn<T> = Arc<dyn Fn(&T) -> Vec<String> + Send + Sync>;
+pub type IndexFn<T> = Arc<dyn Fn(&T) -> Vec<String> + Send + Sync>;
 
 /// A set of objects with indexes, ordered by namespace and name so that walks are the same every time.
-pub(crate) struct Store<T> {
+pub struct ObjectStore<T> {
     contents: RwLock<Contents<T>>,
 }
 
 struct Contents<T> {
     objects: BTreeMap<ObjectKey, Arc<T>>,
+    by_hash: ByHash<T>,
     indexes: BTreeMap<&'static str, Index<T>>,
     version: String,
 }
@@ -46,14 +48,36 @@ impl<T> Index<T> {
     }
 }
 
-impl<T: ApiObject> Store<T> {
-    pub(crate) fn new() -> Self {
-        let contents = Contents { objects: BTreeMap::new(), indexes: BTreeMap::new(), version: String::new() };
+impl<T> Default for ObjectStore<T> {
+    fn default() -> Self {
+        let (objects, indexes) = (BTreeMap::new(), BTreeMap::new());
+        let contents = Contents { objects, by_hash: ByHash::default(), indexes, version: String::new() };
         Self { contents: RwLock::new(contents) }
     }
+}
 
+fn name_of(key: &ObjectKey) -> [&str; 2] {
+    [&key.namespace, &key.name]
+}
+
+/// Whether an object has this namespace and name.
+fn is_named<T: Object>([namespace, name]: [&str; 2]) -> impl FnOnce(&T) -> bool {
+    move |object| {
+        let meta = object.meta();
+        meta.name == name && meta.namespace == namespace
+    }
+}
+
+impl<T: Object> Contents<T> {
+    fn find(&self, name: [&str; 2]) -> Option<&Arc<T>> {
+        let hashed = self.by_hash.get(name, is_named(name));
+        hashed.or_else(|| self.objects.get(&ObjectKey::new(name[0], name[1])))
+    }
+}
+
+impl<T: Object> ObjectStore<T> {
     /// Adds an index over what is there and what comes; one of the same name stays as it is.
-    pub(crate) fn add_index(&self, name: &'static str, values_of: IndexFn<T>) {
+    pub fn add_index(&self, name: &'static str, values_of: IndexFn<T>) {
         let mut contents = self.contents.write();
         if contents.indexes.contains_key(name) {
             return;
@@ -65,11 +89,21 @@ impl<T: ApiObject> Store<T> {
         contents.indexes.insert(name, index);
     }
 
-    pub(crate) fn get(&self, key: &ObjectKey) -> Option<Arc<T>> {
-        self.contents.read().objects.get(key).cloned()
+    /// The object of a key.
+    #[must_use]
+    pub fn get(&self, key: &ObjectKey) -> Option<Arc<T>> {
+        self.find(&key.namespace, &key.name)
     }
 
-    pub(crate) fn list(&self) -> Vec<Arc<T>> {
+    /// The object of this name.
+    #[must_use]
+    pub fn find(&self, namespace: &str, name: &str) -> Option<Arc<T>> {
+        self.contents.read().find([namespace, name]).cloned()
+    }
+
+    /// All objects.
+    #[must_use]
+    pub fn list(&self) -> Vec<Arc<T>> {
         self.contents.read().objects.values().cloned().collect()
     }
 
@@ -81,16 +115,20 @@ impl<T: ApiObject> Store<T> {
         self.contents.read().objects.len()
     }
 
-    pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Arc<T>> {
+    /// The objects of a namespace.
+    #[must_use]
+    pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<T>> {
         let contents = self.contents.read();
         let from = contents.objects.range(ObjectKey::new(namespace, "")..);
         from.take_while(|(key, _)| key.namespace == namespace).map(|(_, object)| Arc::clone(object)).collect()
     }
 
-    pub(crate) fn by_index(&self, name: &str, value: &str) -> Vec<Arc<T>> {
+    /// The objects that an index has under a value.
+    #[must_use]
+    pub fn by_index(&self, name: &str, value: &str) -> Vec<Arc<T>> {
         let contents = self.contents.read();
         let keys = contents.indexes.get(name).and_then(|index| index.keys.get(value));
-        keys.into_iter().flatten().filter_map(|key| contents.objects.get(key).cloned()).collect()
+        keys.into_iter().flatten().filter_map(|key| contents.find(name_of(key)).cloned()).collect()
     }
 
     pub(crate) fn index_values(&self, name: &str) -> Vec<String> {
@@ -107,9 +145,10 @@ impl<T: ApiObject> Store<T> {
     }
 
     /// Puts an object in and answers with the one it replaces.
-    pub(crate) fn put(&self, key: &ObjectKey, object: &Arc<T>) -> Option<Arc<T>> {
+    pub fn put(&self, key: &ObjectKey, object: &Arc<T>) -> Option<Arc<T>> {
         let mut contents = self.contents.write();
-        let Contents { objects, indexes, .. } = &mut *contents;
+        let Contents { objects, by_hash, indexes, .. } = &mut *contents;
+        by_hash.put(name_of(key), object);
         let old = objects.insert(key.clone(), Arc::clone(object));
         for index in indexes.values_mut() {
             if let Some(old) = &old {
@@ -120,9 +159,11 @@ impl<T: ApiObject> Store<T> {
         old
     }
 
-    pub(crate) fn remove(&self, key: &ObjectKey) -> Option<Arc<T>> {
+    /// Takes an object out and answers with it.
+    pub fn remove(&self, key: &ObjectKey) -> Option<Arc<T>> {
         let mut contents = self.contents.write();
-        let Contents { objects, indexes, .. } = &mut *contents;
+        let Contents { objects, by_hash, indexes, .. } = &mut *contents;
+        by_hash.remove(name_of(key), is_named(name_of(key)));
         let old = objects.remove(key)?;
         for index in indexes.values_mut() {
             index.remove(key, &old);
@@ -135,7 +176,11 @@ impl<T: ApiObject> Store<T> {
         let mut contents = self.contents.write();
         version.clone_into(&mut contents.version);
         let former = std::mem::replace(&mut contents.objects, objects);
-        let Contents { objects, indexes, .. } = &mut *contents;
+        let Contents { objects, by_hash, indexes, .. } = &mut *contents;
+        by_hash.clear();
+        for (key, object) in objects.iter() {
+            by_hash.put(name_of(key), object);
+        }
         for index in indexes.values_mut() {
             index.keys.clear();
             for (key, object) in objects.iter() {
