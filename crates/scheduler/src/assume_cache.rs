@@ -1,9 +1,11 @@
 //! Objects as the watch has them, overlaid with what plugins mean to write.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use api_machinery::object::{Kind, Object};
+use client::ObjectKey;
 use parking_lot::Mutex;
 
 use crate::listers::{Lister, NotFound};
@@ -12,9 +14,11 @@ use crate::listers::{Lister, NotFound};
 /// version, or a deletion, ends that.
 pub(crate) struct AssumeCache<T> {
     lister: Lister<T>,
-    /// By namespace and name.
-    assumed: Mutex<HashMap<(String, String), Arc<T>>>,
+    assumed: Assumed<T>,
 }
+
+/// Shared with who hears of changes.
+type Assumed<T> = Arc<Mutex<HashMap<ObjectKey, Arc<T>>>>;
 
 /// An object cannot be assumed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,7 +42,16 @@ pub(crate) enum AssumeError {
 
 impl<T: Kind + Object> AssumeCache<T> {
     pub(crate) fn new(lister: Lister<T>) -> Self {
-        Self { lister, assumed: Mutex::default() }
+        let assumed = Assumed::<T>::default();
+        let held = Arc::clone(&assumed);
+        lister.on_change(move |object| {
+            if let Entry::Occupied(own) = held.lock().entry(ObjectKey::of(object.meta()))
+                && own.get().meta().resource_version != object.meta().resource_version
+            {
+                own.remove();
+            }
+        });
+        Self { lister, assumed }
     }
 
     /// What the watch shows.
@@ -66,19 +79,14 @@ impl<T: Kind + Object> AssumeCache<T> {
     }
 
     fn overlaid(&self, object: Arc<T>) -> Arc<T> {
-        let mut assumed = self.assumed.lock();
+        let assumed = self.assumed.lock();
         if assumed.is_empty() {
             return object;
         }
-        let key = (object.meta().namespace.clone(), object.meta().name.clone());
-        match assumed.get(&key) {
-            Some(own) if own.meta().resource_version == object.meta().resource_version => Arc::clone(own),
-            Some(_) => {
-                assumed.remove(&key);
-                object
-            }
-            None => object,
-        }
+        // The watch may show another one that nobody has told of yet.
+        let is_current = |own: &&Arc<T>| own.meta().resource_version == object.meta().resource_version;
+        let own = assumed.get(&ObjectKey::of(object.meta())).filter(is_current).cloned();
+        own.unwrap_or(object)
     }
 
     /// Takes an object for what it will be. It has the version that it was made from.
@@ -96,15 +104,14 @@ impl<T: Kind + Object> AssumeCache<T> {
                 assumed: meta.resource_version.clone(),
             });
         }
-        let key = (meta.namespace.clone(), meta.name.clone());
+        let key = ObjectKey::of(meta);
         self.assumed.lock().insert(key, object);
         Ok(())
     }
 
     /// The object is again what the watch shows.
     pub(crate) fn restore(&self, object: &T) {
-        let meta = object.meta();
-        self.assumed.lock().remove(&(meta.namespace.clone(), meta.name.clone()));
+        self.assumed.lock().remove(&ObjectKey::of(object.meta()));
     }
 }
 
@@ -137,6 +144,7 @@ mod tests {
         cache.assume(volume("1", "mine")).unwrap();
         lister.put(volume("2", "newer"));
         assert_eq!(phase().as_deref(), Some("newer"));
+        assert!(cache.assumed.lock().is_empty(), "nothing is kept that no longer counts");
         let error = cache.assume(volume("1", "mine")).unwrap_err().to_string();
         assert_eq!(error, "PersistentVolume \"v\" is out of sync (stored: 2, assume: 1)");
         lister.put(volume("1", "seen"));

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use api_types::core_v1::constants::persistent_volume_claim_phase::LOST;
 use api_types::core_v1::{PersistentVolume, PersistentVolumeClaim, Pod, Volume};
 use api_types::storage_v1::StorageClass;
-use component_helpers::volumes::classes::{class_of_claim, waits_for_consumer};
+use client::ObjectKey;
+use component_helpers::volumes::classes::{class_of_claim, class_of_volume, waits_for_consumer};
 use component_helpers::volumes::matching::{is_fully_bound, storage};
 use component_helpers::volumes::of_pods::{check_owner, claim_name, claim_names};
 
 use super::capacity::Rooms;
-use super::{BY_CLASS, VolumeBinding};
+use super::{BY_CLAIM, BY_CLASS, VolumeBinding};
 use crate::framework::Status;
 
 const UNBOUND: &str = "pod has unbound immediate PersistentVolumeClaims";
@@ -32,7 +33,7 @@ pub(super) struct Claims {
 pub(super) struct ClaimClass {
     /// The class itself; none where it has gone since.
     pub(super) class: Option<Arc<StorageClass>>,
-    /// Its volumes.
+    /// Its volumes that are free, or wait for a claim of the pod.
     pub(super) volumes: Vec<Arc<PersistentVolume>>,
     /// Where its driver has room for more.
     pub(super) rooms: Rooms,
@@ -110,14 +111,19 @@ impl VolumeBinding {
         }
         claims.delayed.sort_by_cached_key(|claim| storage(&claim.spec.resources.requests).clone());
         for claim in &claims.delayed {
-            let class = class_of_claim(claim).to_owned();
-            claims.classes.entry(class).or_insert_with_key(|name| {
-                let class = self.classes.find("", name);
-                let rooms = class.as_deref().map_or_else(Rooms::default, |class| self.rooms_of(class));
-                ClaimClass { class, volumes: self.volumes.by_index(BY_CLASS, name), rooms }
-            });
+            let name = class_of_claim(claim);
+            let class = claims.classes.entry(name.to_owned()).or_insert_with(|| self.class(name));
+            let named = self.volumes.by_index(BY_CLAIM, &ObjectKey::of(&claim.metadata).to_string());
+            class.volumes.extend(named.into_iter().filter(|volume| class_of_volume(volume) == name));
         }
         Ok(claims)
+    }
+
+    /// A class, with its volumes that are free.
+    fn class(&self, name: &str) -> ClaimClass {
+        let class = self.classes.find("", name);
+        let rooms = class.as_deref().map_or_else(Rooms::default, |class| self.rooms_of(class));
+        ClaimClass { class, volumes: self.volumes.by_index(BY_CLASS, name), rooms }
     }
 
     /// Whether the claim waits for a pod that has a node.

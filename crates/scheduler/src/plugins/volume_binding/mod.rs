@@ -18,6 +18,7 @@ use api_types::core_v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use api_types::storage_v1::{CSIDriver, CSIStorageCapacity, StorageClass};
 use async_trait::async_trait;
 use base::CancellationToken;
+use client::ObjectKey;
 use component_base::Feature;
 use component_helpers::volumes::classes::class_of_volume;
 use parking_lot::Mutex;
@@ -41,8 +42,10 @@ use waiters::Waiters;
 pub(super) const NAME: &str = "VolumeBinding";
 /// Nodes with more room are better (KEP-4049).
 pub(crate) const CAPACITY_SCORING: Feature = Feature::named("StorageCapacityScoring");
-/// Volumes, and capacities, by class.
+/// Capacities, and volumes that nobody has or waits for, by class.
 const BY_CLASS: &str = "class";
+/// Volumes by the claim that they name.
+const BY_CLAIM: &str = "claim";
 
 /// How a pod's claims and nodes come together.
 struct VolumeBinding {
@@ -77,7 +80,14 @@ pub(super) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginErr
     let waiters = Arc::new(Waiters::default());
     let (claims, volumes) = (cx.listers.of::<PersistentVolumeClaim>(), cx.listers.of::<PersistentVolume>());
     let capacities = cx.listers.of::<CSIStorageCapacity>();
-    volumes.add_index(BY_CLASS, |volume| vec![class_of_volume(volume).to_owned()]);
+    volumes.add_index(BY_CLASS, |volume| match &volume.spec.claim_ref {
+        None => vec![class_of_volume(volume).to_owned()],
+        Some(_) => Vec::new(),
+    });
+    volumes.add_index(BY_CLAIM, |volume| {
+        let claims = volume.spec.claim_ref.iter();
+        claims.map(|claim| ObjectKey::new(claim.namespace.as_str(), claim.name.as_str()).to_string()).collect()
+    });
     capacities.add_index(BY_CLASS, |capacity| vec![capacity.storage_class_name.clone()]);
     waiters::listen(&waiters, &claims, &volumes);
     let plugin = Arc::new(VolumeBinding {
