@@ -1,7 +1,7 @@
 //! Pools: the devices that a driver offers together, in slices, and which of them a node reaches.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use api_types::core_v1::NodeSelector;
 use api_types::resource_v1::{Device, ResourceSlice};
@@ -12,12 +12,44 @@ use crate::allocator::CandidateNode;
 /// All slices, by pool and by what they can be of use to. They are sorted once, for any number of allocators.
 #[derive(Default)]
 pub struct Slices {
-    /// By driver and pool, each pool's by name.
-    pools: BTreeMap<(String, String), Vec<Arc<ResourceSlice>>>,
+    /// By driver and pool.
+    pools: BTreeMap<(String, String), Newest>,
     /// The pools with slices of one node.
     of_node: HashMap<String, BTreeSet<(String, String)>>,
     /// The pools with slices that are not of one node.
     anywhere: BTreeSet<(String, String)>,
+}
+
+/// The slices of a pool that count: those of its newest generation.
+#[derive(Default)]
+struct Newest {
+    generation: i64,
+    /// By name.
+    slices: Vec<Arc<ResourceSlice>>,
+    /// What is wrong with them, once somebody has looked.
+    problem: OnceLock<Option<String>>,
+}
+
+impl Newest {
+    fn add(&mut self, slice: &Arc<ResourceSlice>) {
+        let generation = slice.spec.pool.generation;
+        if self.slices.is_empty() || generation > self.generation {
+            (self.generation, self.slices) = (generation, Vec::new());
+        }
+        if generation == self.generation {
+            self.slices.push(Arc::clone(slice));
+        }
+    }
+
+    /// Slices are missing.
+    fn is_incomplete(&self) -> bool {
+        let wanted = self.slices.first().map_or(0, |slice| slice.spec.pool.resource_slice_count);
+        i64::try_from(self.slices.len()) != Ok(wanted)
+    }
+
+    fn problem(&self) -> Option<&str> {
+        self.problem.get_or_init(|| problem(&self.slices)).as_deref()
+    }
 }
 
 /// A pool as one node sees it.
@@ -27,11 +59,11 @@ pub(crate) struct Pool<'a> {
     /// The devices that the node may reach, in the order in which they are tried.
     pub(crate) devices: Vec<Offer<'a>>,
     /// All slices of the generation.
-    pub(crate) slices: Vec<&'a ResourceSlice>,
+    pub(crate) slices: &'a [Arc<ResourceSlice>],
     /// Slices are missing: the driver is changing the pool.
     pub(crate) is_incomplete: bool,
     /// What is wrong with it.
-    pub(crate) problem: Option<String>,
+    pub(crate) problem: Option<&'a str>,
 }
 
 /// A device that is offered.
@@ -90,10 +122,10 @@ impl Slices {
                     sorted.anywhere.insert(key.clone());
                 }
             }
-            sorted.pools.entry(key).or_default().push(Arc::clone(slice));
+            sorted.pools.entry(key).or_default().add(slice);
         }
         for pool in sorted.pools.values_mut() {
-            pool.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
+            pool.slices.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
         }
         sorted
     }
@@ -110,25 +142,20 @@ impl Slices {
 
     /// A pool as a node sees it; none where it has nothing for the node, or nothing that is up to date.
     fn pool<'a>(&'a self, key: &'a (String, String), node: CandidateNode<'_>) -> Option<Pool<'a>> {
-        let all = self.pools.get(key)?;
-        let relevant = all.iter().filter(|slice| is_relevant(slice, node));
-        let generation = relevant.map(|slice| slice.spec.pool.generation).max()?;
-        if all.iter().any(|slice| slice.spec.pool.generation > generation) {
+        let newest = self.pools.get(key)?;
+        let slices = newest.slices.as_slice();
+        if !slices.iter().any(|slice| is_relevant(slice, node)) {
             return None;
         }
-        let is_current = |slice: &&ResourceSlice| slice.spec.pool.generation == generation;
-        let slices: Vec<&ResourceSlice> = all.iter().map(|slice| &**slice).filter(is_current).collect();
-        let wanted = slices.first().map_or(0, |slice| slice.spec.pool.resource_slice_count);
-        let is_incomplete = i64::try_from(slices.len()) != Ok(wanted);
         let offers = |slice: &'a ResourceSlice| slice.spec.devices.iter().map(move |device| Offer { device, slice });
-        let devices = slices.iter().copied().filter(|slice| has_devices(slice, node)).flat_map(offers).collect();
-        let problem = problem(&slices);
+        let devices = slices.iter().filter(|slice| has_devices(slice, node)).flat_map(|slice| offers(slice)).collect();
+        let (is_incomplete, problem) = (newest.is_incomplete(), newest.problem());
         Some(Pool { driver: &key.0, name: &key.1, devices, slices, is_incomplete, problem })
     }
 }
 
 /// What is wrong with the slices of a pool.
-fn problem(slices: &[&ResourceSlice]) -> Option<String> {
+fn problem(slices: &[Arc<ResourceSlice>]) -> Option<String> {
     let mut sets = BTreeMap::new();
     for set in slices.iter().flat_map(|slice| &slice.spec.shared_counters) {
         if sets.insert(set.name.as_str(), set).is_some() {
