@@ -90,6 +90,13 @@ impl Trace {
         self.kept.lock().acknowledged.newest()
     }
 
+    /// The earliest list in which each object was not that had been written before, by uid: its path and version. Each must
+    /// have been gone by then.
+    #[must_use]
+    pub fn absent(&self) -> BTreeMap<String, (String, u64)> {
+        self.kept.lock().acknowledged.absent().clone()
+    }
+
     /// Puts a recorder in front of a transport.
     pub(crate) fn recording(&self, who: &str, inner: Arc<dyn Transport>) -> Arc<dyn Transport> {
         Arc::new(Recorder { inner, who: who.into(), trace: self.clone() })

@@ -90,6 +90,7 @@ impl Run {
         }
         left.extend(cluster.trace().violations());
         left.extend(observer.lost(&cluster.trace().acknowledged()));
+        left.extend(observer.hidden(&cluster.trace().absent()));
         if healed.by_timeout() > 0 {
             left.push(format!("{} expectations expired", healed.by_timeout()));
         }

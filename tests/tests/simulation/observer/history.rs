@@ -28,8 +28,8 @@ pub(crate) struct History<T: Watched> {
     pub(super) version: Option<u64>,
     /// The objects that exist, by uid.
     objects: BTreeMap<String, T>,
-    /// The uids of objects that are gone.
-    gone: BTreeSet<String>,
+    /// The uids of objects that are gone, with the version of the event that told of it, if one did.
+    gone: BTreeMap<String, Option<u64>>,
     events: usize,
     /// How often they had to be listed: between two lists, an object may have come and gone untold.
     lists: usize,
@@ -42,7 +42,7 @@ impl<T: Watched> Default for History<T> {
         Self {
             version: None,
             objects: BTreeMap::new(),
-            gone: BTreeSet::new(),
+            gone: BTreeMap::new(),
             events: 0,
             lists: 0,
             violations: Vec::new(),
@@ -83,12 +83,23 @@ impl<T: Watched> History<T> {
     pub(super) fn lost(&self, acknowledged: &BTreeMap<String, (String, u64)>) -> Vec<String> {
         let is_lost = |uid: &String, newest: u64| match self.objects.get(uid) {
             Some(object) => version(object.meta()) < newest,
-            None => self.is_complete() && !self.gone.contains(uid),
+            None => self.is_complete() && !self.gone.contains_key(uid),
         };
         let own = acknowledged.iter().filter(|(_, (path, _))| is_path_of::<T>(path));
         let lost = own.filter(|(uid, (_, newest))| is_lost(uid, *newest));
         lost.map(|(uid, (path, newest))| format!("{path} ({uid}) was acknowledged at {newest}, and is not there"))
             .collect()
+    }
+
+    /// Which objects of this kind were not in a list, though they were there at that moment, of all that were not, by uid.
+    pub(super) fn hidden(&self, absent: &BTreeMap<String, (String, u64)>) -> Vec<String> {
+        let is_hidden = |uid: &String, at: u64| match self.gone.get(uid) {
+            Some(gone) => gone.is_some_and(|gone| gone > at),
+            None => self.objects.contains_key(uid),
+        };
+        let own = absent.iter().filter(|(_, (path, _))| is_path_of::<T>(path));
+        let hidden = own.filter(|(uid, (_, at))| is_hidden(uid, *at));
+        hidden.map(|(uid, (path, at))| format!("{uid} was not in the list {path} at {at}, and was there")).collect()
     }
 
     fn violated(&mut self, what: String) {
@@ -104,7 +115,7 @@ impl<T: Watched> History<T> {
         let left: Vec<String> = self.objects.keys().filter(|uid| !now.contains(uid)).cloned().collect();
         for uid in left {
             self.objects.remove(&uid);
-            self.gone.insert(uid);
+            self.gone.insert(uid, None);
         }
         // All of a list is of one moment: none of it is held against what has been before.
         let uid = |object: &T| object.meta().uid.clone();
@@ -130,7 +141,7 @@ impl<T: Watched> History<T> {
         }
         if what == Happened::Deleted {
             self.objects.remove(&uid);
-            self.gone.insert(uid);
+            self.gone.insert(uid, Some(at));
         } else {
             self.put(object);
         }
@@ -144,7 +155,7 @@ impl<T: Watched> History<T> {
     /// Looks at a change of an object that has been taken over.
     fn check(&mut self, before: Option<&T>, object: &T) {
         let ObjectMeta { name, namespace, uid, .. } = object.meta().clone();
-        if self.gone.contains(&uid) {
+        if self.gone.contains_key(&uid) {
             self.violated(format!("{name} ({uid}) is back after it was deleted"));
         }
         let is_namesake = |other: &&T| other.meta().name == name && other.meta().namespace == namespace;
@@ -318,5 +329,19 @@ mod tests {
         assert_eq!(history.lost(&acknowledged(3)).len(), 1);
         history.happened(Happened::Deleted, pod("a", "1", "4", "", "1"));
         assert!(history.lost(&acknowledged(3)).is_empty());
+    }
+
+    #[test]
+    fn what_is_there_and_not_in_a_list_is_hidden() {
+        let path = "/api/v1/namespaces/default/pods".to_owned();
+        let absent = |at| BTreeMap::from([("1".to_owned(), (path.clone(), at))]);
+        let mut history = History::<Pod>::default();
+        history.relist("1", Vec::new());
+        assert!(history.hidden(&absent(1)).is_empty(), "nobody has heard of it");
+        history.happened(Happened::Added, pod("a", "1", "2", "", "1"));
+        assert_eq!(history.hidden(&absent(3)).len(), 1);
+        history.happened(Happened::Deleted, pod("a", "1", "4", "", "1"));
+        assert_eq!(history.hidden(&absent(3)).len(), 1);
+        assert!(history.hidden(&absent(4)).is_empty());
     }
 }

@@ -103,6 +103,11 @@ impl Observer {
         self.all.iter().flat_map(|own| own.lost(acknowledged)).collect()
     }
 
+    /// Which objects were not in a list though they were there, of all that were not, by uid.
+    pub(crate) fn hidden(&self, absent: &BTreeMap<String, (String, u64)>) -> Vec<String> {
+        self.all.iter().flat_map(|own| own.hidden(absent)).collect()
+    }
+
     /// How many events were checked.
     pub(crate) fn events(&self) -> usize {
         self.all.iter().map(|own| own.events()).sum()
@@ -124,6 +129,7 @@ trait Observed: Send + Sync {
     fn events(&self) -> usize;
     fn violations(&self) -> Vec<String>;
     fn lost(&self, acknowledged: &BTreeMap<String, (String, u64)>) -> Vec<String>;
+    fn hidden(&self, absent: &BTreeMap<String, (String, u64)>) -> Vec<String>;
     async fn difference(&self, admin: &Client) -> Result<Option<String>, ClientError>;
 }
 
@@ -139,6 +145,10 @@ impl<T: Watched> Observed for Mutex<History<T>> {
 
     fn lost(&self, acknowledged: &BTreeMap<String, (String, u64)>) -> Vec<String> {
         self.lock().lost(acknowledged)
+    }
+
+    fn hidden(&self, absent: &BTreeMap<String, (String, u64)>) -> Vec<String> {
+        self.lock().hidden(absent)
     }
 
     async fn difference(&self, admin: &Client) -> Result<Option<String>, ClientError> {
