@@ -7,7 +7,8 @@ use std::sync::Arc;
 use rustc_hash::FxBuildHasher;
 
 /// Finds things by the parts of their names, faster than any order of texts does. It is a help beside a collection that has
-/// all of them: of those that have the same hash it knows one, so that what is not here may still be there.
+/// all of them: of those that have the same hash it knows one, so that what is not here may still be there, unless both have
+/// as many.
 #[derive(Debug)]
 pub struct ByHash<T, S = FxBuildHasher> {
     known: HashMap<u64, Arc<T>, FxBuildHasher>,
@@ -45,6 +46,18 @@ impl<T, S: BuildHasher> ByHash<T, S> {
         if self.known.get(&hash).is_some_and(|own| is_named(own)) {
             self.known.remove(&hash);
         }
+    }
+
+    /// How many are known.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Whether none is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
     }
 
     /// Forgets everything.
@@ -86,8 +99,9 @@ mod tests {
         assert!(!found(&things, ["b", "a"]));
         things.remove(["a", "b"], |own| *own == ["a", "b"]);
         assert!(!found(&things, ["a", "b"]) && found(&things, ["", "ab"]));
+        assert_eq!(things.len(), 2);
         things.clear();
-        assert!(!found(&things, ["", "ab"]));
+        assert!(!found(&things, ["", "ab"]) && things.is_empty());
     }
 
     #[test]
@@ -99,5 +113,6 @@ mod tests {
         assert!(!found(&things, first) && found(&things, second));
         things.remove(first, |own| *own == first);
         assert!(found(&things, second), "another one is not taken away for it");
+        assert_eq!(things.len(), 1);
     }
 }

@@ -71,7 +71,11 @@ fn is_named<T: Object>([namespace, name]: [&str; 2]) -> impl FnOnce(&T) -> bool 
 impl<T: Object> Contents<T> {
     fn find(&self, name: [&str; 2]) -> Option<&Arc<T>> {
         let hashed = self.by_hash.get(name, is_named(name));
-        hashed.or_else(|| self.objects.get(&ObjectKey::new(name[0], name[1])))
+        if hashed.is_some() || self.by_hash.len() == self.objects.len() {
+            return hashed;
+        }
+        let [namespace, name] = name;
+        self.objects.get(&ObjectKey::new(namespace, name))
     }
 }
 
