@@ -174,7 +174,32 @@ fn run(pass: Pass, attributes: &Attributes, outcome: &Result<(), ApiError>, took
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
+
     use super::*;
+    use crate::plugins::testing::{Fixture, create};
+    use crate::recorder::Recorder;
+
+    #[derive(Default)]
+    struct Ran(Mutex<Vec<&'static str>>);
+
+    impl Recorder for Ran {
+        fn plugin(&self, place: usize, _: &Run) {
+            self.0.lock().push(ALL[place].name);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_ran_is_told_by_its_place_among_all() {
+        let ran = Arc::new(Ran::default());
+        let context = Context { recorder: Arc::clone(&ran) as _, ..Fixture::default().context() };
+        let selection = Selection { enabled: vec!["AlwaysDeny".into()], disabled: vec!["NamespaceLifecycle".into()] };
+        let chain = Chain::new(&selection, &Settings::default(), context);
+        chain.validate(&create("", "configmaps"), None, None).await.expect_err("all is refused");
+        assert_eq!(ran.0.lock().last(), Some(&"AlwaysDeny"));
+    }
 
     #[test]
     fn selections_have_problems() {

@@ -37,7 +37,7 @@ pub use discovery::{Discovered, RestMapper, ServedResource, discover};
 pub use error::{ClientError, error_from_status, retry_on_conflict};
 pub use events::{EventRecorder, EventType, SeriesEvent, SeriesRecorder, object_reference};
 pub use expectations::{EXPIRED, Expectations};
-pub use informer::{Change, IndexFn, Informer, InformerOptions, Informers, ObjectStore, Scope, Share, Transform};
+pub use informer::{Change, Informer, InformerOptions, Informers, ObjectStore, Scope, Share, Transform};
 pub use kubeconfig::{
     AuthProviderConfig, Cluster, Context, ExecConfig, ExecEnvVar, Kubeconfig, NamedCluster, NamedContext,
     NamedExtension, NamedUser, Overrides, ParseError, Preferences, User,

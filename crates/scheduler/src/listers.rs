@@ -155,7 +155,7 @@ impl<T: Kind + Object> Lister<T> {
     pub fn add_index(&self, name: &'static str, values_of: ValuesOf<T>) {
         match self {
             Self::Watched(informer) => informer.add_index(name, values_of),
-            Self::InMemory(own) => own.objects.add_index(name, Arc::new(values_of)),
+            Self::InMemory(own) => own.objects.add_index(name, values_of),
         }
     }
 

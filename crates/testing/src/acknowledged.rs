@@ -6,16 +6,14 @@ mod listed;
 use std::collections::{BTreeMap, BTreeSet};
 
 use api_machinery::meta::PartialObjectMetadata;
-use api_machinery::{json, protobuf};
 
-use listed::{ObjectsListed, list};
+use crate::collection::Collection;
+use listed::{ObjectsListed, decoded};
 
 /// What the tables of types ask for.
 const PACKAGE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 /// More violations than these say nothing new.
 const MAX_VIOLATIONS: usize = 20;
-/// What a path behind a namespace's name may say that is no resource in it.
-const OF_NAMESPACES: [&str; 2] = ["status", "finalize"];
 /// What keeps objects out of a list.
 const SELECTORS: [&str; 2] = ["labelSelector=", "fieldSelector="];
 
@@ -43,43 +41,6 @@ impl Written {
     /// The newest version of the first acknowledgements.
     fn newest(&self, after: usize) -> Option<u64> {
         self.versions.iter().filter(|(number, _)| *number <= after).map(|(_, version)| *version).max()
-    }
-}
-
-/// Where objects are listed.
-#[derive(Debug, PartialEq, Eq)]
-struct Collection {
-    group: String,
-    /// Empty for all namespaces, and for what is in none.
-    namespace: String,
-    resource: String,
-}
-
-impl Collection {
-    /// The collection of a path, which may lead further.
-    fn of(path: &str) -> Option<Self> {
-        let mut segments = path.split('?').next()?.split('/').skip(1);
-        let group = match segments.next()? {
-            "api" => "",
-            "apis" => segments.next()?,
-            _ => return None,
-        };
-        let mut segments = segments.skip(1);
-        let (namespace, resource) = match (segments.next()?, segments.next(), segments.next()) {
-            ("namespaces", Some(namespace), Some(resource)) if !OF_NAMESPACES.contains(&resource) => {
-                (namespace, resource)
-            }
-            (resource, ..) => ("", resource),
-        };
-        let [group, namespace, resource] = [group, namespace, resource].map(str::to_owned);
-        Some(Self { group, namespace, resource })
-    }
-
-    /// Whether a list of this collection has all that the other one has.
-    fn has(&self, other: &Self) -> bool {
-        self.group == other.group
-            && self.resource == other.resource
-            && (self.namespace.is_empty() || self.namespace == other.namespace)
     }
 }
 
@@ -121,7 +82,7 @@ impl Acknowledged {
     pub(crate) fn read(&mut self, after: usize, path: &str, body: &[u8]) {
         if let Some((uid, version)) = identity(body) {
             self.shown(after, path, &uid, version);
-        } else if let Some(list) = list(body) {
+        } else if let Some(list) = decoded::<ObjectsListed>(body, |kind| kind.ends_with("List")) {
             self.listed(after, path, &list);
         }
     }
@@ -176,16 +137,7 @@ impl Acknowledged {
 
 /// The uid and the version of the object that a body is, if it is one.
 fn identity(body: &[u8]) -> Option<(String, u64)> {
-    let mut object = PartialObjectMetadata::default();
-    if protobuf::is_enveloped(body) {
-        let envelope = protobuf::open(body).ok()?;
-        if envelope.kind == "Status" || envelope.kind.ends_with("List") {
-            return None;
-        }
-        protobuf::decode(envelope.raw, &mut object).ok()?;
-    } else {
-        json::decode(body, &mut object).ok()?;
-    }
+    let object: PartialObjectMetadata = decoded(body, |kind| kind != "Status" && !kind.ends_with("List"))?;
     let version = object.metadata.resource_version.parse().ok()?;
     (!object.metadata.uid.is_empty()).then_some((object.metadata.uid, version))
 }

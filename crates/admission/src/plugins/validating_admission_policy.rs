@@ -66,7 +66,9 @@ impl Plugin for Policies {
                 }
                 plans.push(Planned { policy, number: *number, plan });
             }
-            carry_out(cx, attributes, &plans, views.as_ref(), &mut decision).await;
+            if !plans.is_empty() {
+                carry_out(cx, attributes, &plans, views.as_ref(), &mut decision).await;
+            }
         }
         decision.end(attributes)
     }

@@ -67,12 +67,7 @@ async fn requests_for_custom_objects_are_counted_and_for_unknown_ones_not() {
     let metrics = api.get("/metrics").await.text;
     let line = r#"apiserver_request_total{code="200",component="apiserver",dry_run="",group="example.com",resource="apples",scope="cluster",subresource="",verb="LIST",version="v1"} 1"#;
     assert!(metrics.contains(line), "{metrics}");
-    assert!(
-        !metrics.contains("pears")
-            && !metrics.contains(
-                r#"group="example.com",resource="apples",scope="cluster",subresource="",verb="LIST",version="v9""#
-            )
-    );
+    assert!(!metrics.contains("pears") && !metrics.contains(r#"version="v9""#), "{metrics}");
 }
 
 #[tokio::test(start_paused = true)]

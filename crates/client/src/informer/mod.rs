@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 
 pub use share::Share;
 pub use shared::{Change, Informer};
-pub use store::{IndexFn, ObjectStore};
+pub use store::ObjectStore;
 
 use crate::client::Client;
 use crate::resource::{ApiObject, Codec, ResourceInfo};

@@ -240,7 +240,7 @@ impl<T: ApiObject> Informer<T> {
     /// Adds an index: the values that each object is found under. One of the same name stays as it is, so that
     /// everybody who needs it may add it.
     pub fn add_index(&self, name: &'static str, values_of: impl Fn(&T) -> Vec<String> + Send + Sync + 'static) {
-        self.shared.store.add_index(name, Arc::new(values_of));
+        self.shared.store.add_index(name, values_of);
     }
 
     /// Calls `handler` for every object that is there, and for every change from then on. It must neither block nor

@@ -10,7 +10,7 @@ use parking_lot::RwLock;
 use crate::object_key::ObjectKey;
 
 /// Names the values that an object is found under in one index.
-pub type IndexFn<T> = Arc<dyn Fn(&T) -> Vec<String> + Send + Sync>;
+type IndexFn<T> = Box<dyn Fn(&T) -> Vec<String> + Send + Sync>;
 
 /// A set of objects with indexes, ordered by namespace and name so that walks are the same every time.
 pub struct ObjectStore<T> {
@@ -81,12 +81,12 @@ impl<T: Object> Contents<T> {
 
 impl<T: Object> ObjectStore<T> {
     /// Adds an index over what is there and what comes; one of the same name stays as it is.
-    pub fn add_index(&self, name: &'static str, values_of: IndexFn<T>) {
+    pub fn add_index(&self, name: &'static str, values_of: impl Fn(&T) -> Vec<String> + Send + Sync + 'static) {
         let mut contents = self.contents.write();
         if contents.indexes.contains_key(name) {
             return;
         }
-        let mut index = Index { values_of, keys: BTreeMap::new() };
+        let mut index = Index { values_of: Box::new(values_of), keys: BTreeMap::new() };
         for (key, object) in &contents.objects {
             index.add(key, object);
         }

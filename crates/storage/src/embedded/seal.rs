@@ -2,7 +2,7 @@
 //!
 //! The digest is the tag of AES-GCM over the payload, under the store's mark as the key and the frame's numbers as the nonce:
 //! nothing has to be kept secret from anybody, but of what processors do in hardware nothing else is as fast. Until format 2
-//! of the store it was half a SHA-256, which many processors take twenty times as long for.
+//! of the store it was half a SHA-256, some thirty times the instructions on a processor without any for that.
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::digest;

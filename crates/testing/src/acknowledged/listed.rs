@@ -1,6 +1,7 @@
-//! A list of any kind, of which only the metadata is looked at.
+//! Objects and lists of any kind, of which only the metadata is looked at.
 
 use api_machinery::meta::{ListMeta, PartialObjectMetadata};
+use api_machinery::reflect::Reflect;
 use api_machinery::{api, json, protobuf};
 
 /// What lists of all kinds have in common.
@@ -12,17 +13,17 @@ pub(super) struct ObjectsListed {
     pub(super) items: Vec<PartialObjectMetadata>,
 }
 
-/// The list that a body is, if it is one.
-pub(super) fn list(body: &[u8]) -> Option<ObjectsListed> {
-    let mut list = ObjectsListed::default();
+/// What a body is, if its kind, as far as it has one before it is read, is wanted.
+pub(super) fn decoded<T: Reflect + Default>(body: &[u8], is_wanted: impl FnOnce(&str) -> bool) -> Option<T> {
+    let mut found = T::default();
     if protobuf::is_enveloped(body) {
         let envelope = protobuf::open(body).ok()?;
-        if !envelope.kind.ends_with("List") {
+        if !is_wanted(&envelope.kind) {
             return None;
         }
-        protobuf::decode(envelope.raw, &mut list).ok()?;
+        protobuf::decode(envelope.raw, &mut found).ok()?;
     } else {
-        json::decode(body, &mut list).ok()?;
+        json::decode(body, &mut found).ok()?;
     }
-    Some(list)
+    Some(found)
 }

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api_machinery::meta::ObjectMeta;
+use testing::Collection;
 
 use super::rules::{Change, Watched};
 
@@ -12,8 +13,6 @@ use super::rules::{Change, Watched};
 const MAX_VIOLATIONS: usize = 20;
 /// Finalizers that a deletion itself adds, as its way of dealing with dependents.
 const OF_DELETIONS: [&str; 2] = ["foregroundDeletion", "orphan"];
-/// What a path behind a namespace's name may say that is no resource in it.
-const OF_NAMESPACES: [&str; 2] = ["status", "finalize"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Happened {
@@ -197,14 +196,7 @@ pub(super) fn version(meta: &ObjectMeta) -> u64 {
 
 /// Whether a request with this path is about objects of the kind.
 fn is_path_of<T: Watched>(path: &str) -> bool {
-    let root = if T::TYPE.group.is_empty() { "/api/".to_owned() } else { format!("/apis/{}/", T::TYPE.group) };
-    let mut segments =
-        path.split('?').next().and_then(|path| path.strip_prefix(&root)).unwrap_or_default().split('/').skip(1);
-    let own = match (segments.next(), segments.nth(1)) {
-        (Some("namespaces"), Some(within)) if !OF_NAMESPACES.contains(&within) => Some(within),
-        (first, _) => first,
-    };
-    own == Some(T::TYPE.resource)
+    Collection::of(path).is_some_and(|own| own.group == T::TYPE.group && own.resource == T::TYPE.resource)
 }
 
 #[cfg(test)]
