@@ -65,6 +65,12 @@ impl Acknowledged {
         newest
     }
 
+    /// The versions that writes of an object were acknowledged with.
+    pub(crate) fn versions(&self, uid: &str) -> BTreeSet<u64> {
+        let written = self.objects.get(uid).into_iter();
+        written.flat_map(|written| &written.versions).map(|(_, version)| *version).collect()
+    }
+
     /// The earliest list in which each object was not that had been written before, by uid: its path and version.
     pub(crate) fn absent(&self) -> &BTreeMap<String, (String, u64)> {
         &self.absent

@@ -51,6 +51,8 @@ pub struct Cluster {
     running: Mutex<BTreeMap<Part, Running>>,
     faulty: Option<Faulty>,
     clocks: BTreeMap<Part, Arc<PartClock>>,
+    /// The parts that have ever stood still.
+    stalled: Mutex<BTreeSet<Part>>,
     /// Of all schedulers there were.
     schedulers: Mutex<Vec<Arc<Metrics>>>,
 }
@@ -155,6 +157,7 @@ impl Cluster {
             running: Mutex::default(),
             faulty,
             clocks,
+            stalled: Mutex::default(),
             schedulers: Mutex::default(),
         };
         for part in cluster.parts() {
@@ -236,9 +239,18 @@ impl Cluster {
     /// Lets nothing pass between one component and the servers, in neither direction, as when a signal has stopped it; or
     /// lets it go on.
     pub fn stall(&self, part: Part, stalled: bool) {
+        self.stalled.lock().insert(part);
         if let Some(running) = self.running.lock().get_mut(&part) {
             running.set(Faults { stalled, ..running.faults.clone() });
         }
+    }
+
+    /// Whether one of several schedulers has stood still. What it was about to bind is bound when it goes on, whoever leads by
+    /// then and whatever was given the room meanwhile, as with upstream: only a node can refuse that.
+    #[must_use]
+    pub fn may_bind_late(&self) -> bool {
+        let is_scheduler = |part: &Part| matches!(part, Part::Scheduler(_));
+        self.shape.schedulers > 1 && self.stalled.lock().iter().any(is_scheduler)
     }
 
     /// Makes the clock of one part wrong, or right again.

@@ -1,6 +1,6 @@
 //! A hollow node: the API's side of a kubelet, without containers. It keeps a node object and its lease, and pods that
-//! are bound to it run a while after they were seen, succeed a while later where they are not to be restarted, and are
-//! gone a while after they were told to end.
+//! are bound to it run a while after they were seen or are refused where it has no room, succeed a while later where they are
+//! not to be restarted, and are gone a while after they were told to end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,6 +20,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::node_admission::refusal;
 use crate::node_volumes::{NodeDriver, NodeVolumes, Unmet, UsedVolume};
 
 /// How many cores a hollow node has to give.
@@ -253,18 +254,22 @@ impl Kubelet {
     async fn meet(&self, pod: &Pod, need: Need) -> Result<(), Unmet> {
         let pods = self.client.namespaced::<Pod>(&pod.metadata.namespace);
         let (volumes, node, uid) = (&self.node.volumes, &self.node.name, &pod.metadata.uid);
+        let refusal = (need == Need::Start).then(|| self.refusal(pod)).flatten();
         match need {
-            Need::Nothing => {}
-            Need::Start => self.node.begin(pod, volumes.mount(&self.client, node, pod).await?),
+            Need::Start if refusal.is_none() => self.node.begin(pod, volumes.mount(&self.client, node, pod).await?),
             Need::Finish | Need::End => {
                 self.node.containers.lock().remove(uid);
                 volumes.release(node, uid).await?;
             }
+            Need::Nothing | Need::Start => {}
         }
         let done = match need {
             Need::Nothing => return Ok(()),
             Need::Start | Need::Finish => {
-                let status = if need == Need::Start { self.running(pod) } else { self.succeeded(pod) };
+                let status = match need {
+                    Need::Start => refusal.unwrap_or_else(|| self.running(pod)),
+                    _ => self.succeeded(pod),
+                };
                 let patch = json!({"metadata": {"uid": pod.metadata.uid}, "status": status});
                 pods.patch_status(&pod.metadata.name, &Patch::Strategic(patch)).await.map(drop)
             }
@@ -278,6 +283,13 @@ impl Kubelet {
             Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
             other => Ok(other?),
         }
+    }
+
+    /// The status of a pod that there is no room for.
+    fn refusal(&self, pod: &Pod) -> Option<Value> {
+        let (known, own) = (self.pods.list(), &pod.metadata.uid);
+        let others = known.iter().map(Arc::as_ref).filter(|other| other.metadata.uid != *own);
+        refusal(pod, others.filter(|other| self.node.runs(&other.metadata.uid)))
     }
 
     fn running(&self, pod: &Pod) -> Value {

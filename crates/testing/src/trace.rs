@@ -1,6 +1,6 @@
 //! What was asked and answered, in the order of the answers: two runs of one seed can be compared by it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,6 +88,12 @@ impl Trace {
     #[must_use]
     pub fn acknowledged(&self) -> BTreeMap<String, (String, u64)> {
         self.kept.lock().acknowledged.newest()
+    }
+
+    /// The versions that writes of an object were acknowledged with, by its uid: none that an API server has made by itself.
+    #[must_use]
+    pub fn versions_written(&self, uid: &str) -> BTreeSet<u64> {
+        self.kept.lock().acknowledged.versions(uid)
     }
 
     /// The earliest list in which each object was not that had been written before, by uid: its path and version. Each must

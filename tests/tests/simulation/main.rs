@@ -4,6 +4,7 @@
 //! Everything follows from a seed, and a seed replays: two runs make the same requests at the same times.
 
 mod healed;
+mod late_binding;
 mod observer;
 mod story;
 mod trouble;

@@ -88,6 +88,10 @@ impl Run {
         if weather == Weather::Fair {
             left.extend(observer.over_quota());
         }
+        if !cluster.may_bind_late() {
+            left.extend(observer.overcommitted());
+        }
+        left.extend(observer.unpaid(cluster.trace()));
         left.extend(cluster.trace().violations());
         left.extend(observer.lost(&cluster.trace().acknowledged()));
         left.extend(observer.hidden(&cluster.trace().absent()));

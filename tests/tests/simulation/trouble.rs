@@ -47,7 +47,10 @@ pub(crate) async fn make(cluster: &Cluster, workloads: &mut [Box<dyn Workload>],
             cluster.set_faults_of(part, &faults);
             format!("{part} has faults of its own")
         }
-        9..10 => stall(cluster, part, STALL.mul_f64(rng.unit())).await,
+        9..10 => {
+            let bear_late_bindings = workloads.iter().all(|own| own.bears_late_bindings());
+            stall(cluster, part, STALL.mul_f64(rng.unit()), bear_late_bindings).await
+        }
         10..11 if rng.below(3) == 0 => {
             let node = Part::Node(0);
             workloads.iter_mut().for_each(|own| own.lose(&node.to_string()));
@@ -66,11 +69,11 @@ async fn crash(cluster: &Cluster, part: Part, lasts: Duration) -> String {
     format!("{part} crashed and is back after {lasts:?}")
 }
 
-/// A part stands still and goes on where it was. One of several schedulers crashes instead: what it was about to bind when
-/// it stopped is bound when it goes on, whoever leads by then.
-async fn stall(cluster: &Cluster, part: Part, lasts: Duration) -> String {
+/// A part stands still and goes on where it was. One of several schedulers crashes instead where the workloads do not bear
+/// that what it was about to bind is bound when it goes on, whoever leads by then.
+async fn stall(cluster: &Cluster, part: Part, lasts: Duration, bear_late_bindings: bool) -> String {
     let is_one_of_several = matches!(part, Part::Scheduler(_)) && cluster.parts().contains(&Part::Scheduler(1));
-    if is_one_of_several || matches!(part, Part::ApiServer(_)) {
+    if (is_one_of_several && !bear_late_bindings) || matches!(part, Part::ApiServer(_)) {
         return crash(cluster, part, lasts).await;
     }
     cluster.stall(part, true);

@@ -43,7 +43,8 @@ pub struct Faults {
     /// A request is on its way by itself: where its client ends meanwhile, it arrives all the same, up to `delay_limit`
     /// later. Watches are left alone; only with [`FaultLayer::outlived_in`].
     pub outlive: f64,
-    /// Nothing passes in either direction until this is taken back, as when the client is stopped by a signal.
+    /// Nothing passes in either direction until this is taken back, as when the client is stopped by a signal. What goes on
+    /// without its client arrives then.
     pub stalled: bool,
 }
 
@@ -96,6 +97,7 @@ impl FaultLayer {
         let (inner, draw) = (Arc::clone(&self.inner), draw.clone());
         tasks.spawn_cancellable("request under way", async move {
             draw.wait_up_to_limit().await;
+            draw.until_resumed().await;
             // Where nobody waits for the answer any more, it is lost.
             drop(answer.send(inner.send(request).await));
         });
@@ -121,6 +123,10 @@ impl Draw {
         if self.happens(chance) {
             self.wait_up_to_limit().await;
         }
+        self.until_resumed().await;
+    }
+
+    async fn until_resumed(&self) {
         loop {
             let resumed = self.shared.resumed.notified();
             if !self.shared.faults.lock().stalled {

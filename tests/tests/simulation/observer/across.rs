@@ -1,8 +1,10 @@
 //! What must hold between kinds, looked at when a story is over: their watches are not in step with each other, their
 //! versions are.
 
+use std::collections::BTreeSet;
+
 use api_types::batch_v1::Job;
-use api_types::core_v1::Pod;
+use api_types::core_v1::{Pod, ResourceQuota};
 use api_types::discovery_v1::EndpointSlice;
 use api_types::policy_v1::PodDisruptionBudget;
 
@@ -58,6 +60,26 @@ pub(super) fn evictions(pods: &History<Pod>, budgets: &History<PodDisruptionBudg
     unknown.map(|name| format!("{name} was evicted past its budget")).collect()
 }
 
+/// Each pod of the namespace with a quota was charged before it was let in, and what is used kept to what is allowed: what an
+/// API server adds by itself. What was `counted`, by version, is the controller's, and pays for nothing.
+pub(super) fn quotas(pods: &History<Pod>, quotas: &History<ResourceQuota>, counted: &BTreeSet<u64>) -> Vec<String> {
+    if !pods.is_complete() || !quotas.is_complete() {
+        return Vec::new();
+    }
+    let charges = quotas.memory().charged.iter().filter(|(at, _)| !counted.contains(at));
+    let (mut charges, mut paid, mut broken) = (charges.peekable(), 0, Vec::new());
+    for (at, name) in &pods.memory().bounded {
+        while let Some((_, charged)) = charges.next_if(|(charged_at, _)| *charged_at < at) {
+            paid += charged;
+        }
+        if paid == 0 {
+            broken.push(format!("{name} was let in at {at}, and not charged to the quota"));
+        }
+        paid = (paid - 1).max(0);
+    }
+    broken
+}
+
 #[cfg(test)]
 mod tests {
     use api_machinery::object::{Kind, Object, from_value};
@@ -67,6 +89,7 @@ mod tests {
     use super::super::history::Happened;
     use super::super::rules::Watched;
     use super::*;
+    use crate::workloads::BOUNDED;
 
     fn history<T: Watched + Kind + Object>(objects: &[Value]) -> History<T> {
         let mut history = History::default();
@@ -173,6 +196,45 @@ mod tests {
             let metadata = json!({"name": "b", "uid": "b", "resourceVersion": "4"});
             let budgets = history(&[json!({"metadata": metadata, "status": {"disruptedPods": announced}})]);
             assert_eq!(evictions(&pods, &budgets).len(), expected);
+        }
+    }
+
+    #[test]
+    fn a_pod_is_charged_before_it_is_let_in() {
+        let quota = |version: u64, used: u64| {
+            json!({"metadata": {"name": "q", "uid": "q", "resourceVersion": version.to_string()},
+                "status": {"hard": {"pods": "3"}, "used": {"pods": used.to_string()}}})
+        };
+        let bounded = |version: u64| {
+            let name = version.to_string();
+            json!({"metadata": {"name": name, "uid": name, "namespace": BOUNDED, "resourceVersion": name}})
+        };
+        // What the quota says is used, at which version, when pods came, what the controller wrote, and who was not charged.
+        let cases: [(&[(u64, u64)], &[u64], &[u64], &[&str]); 8] = [
+            (&[(1, 0), (2, 1), (4, 2)], &[3, 5], &[1], &[]),
+            (&[(1, 0), (2, 2)], &[3, 5], &[1], &[]),
+            (&[(1, 0), (2, 1)], &[3, 5], &[1], &["5"]),
+            (&[(1, 0), (4, 1)], &[3], &[1], &["3"]),
+            // It was counted late, and rises again with what is counted.
+            (&[(1, 0), (2, 1), (4, 0), (5, 1)], &[3, 6], &[1, 4, 5], &["6"]),
+            (&[(1, 0), (2, 1), (3, 0), (5, 1)], &[4, 6], &[1, 3], &[]),
+            // More than is allowed.
+            (&[(1, 3), (2, 4)], &[3], &[1], &["3"]),
+            (&[(1, 0), (2, 3)], &[3, 4, 5, 6], &[1], &["6"]),
+        ];
+        for (said, came, counted, expected) in cases {
+            let said: Vec<Value> = said.iter().map(|(version, used)| quota(*version, *used)).collect();
+            let mut pods = History::<Pod>::default();
+            pods.relist("0", Vec::new());
+            came.iter().for_each(|at| pods.happened(Happened::Added, from_value(&bounded(*at)).unwrap()));
+            let broken = quotas(&pods, &history(&said), &counted.iter().copied().collect());
+            let expected: Vec<String> =
+                expected.iter().map(|name| format!("{name} was let in at {name}, and")).collect();
+            assert_eq!(broken.len(), expected.len(), "{said:?}: {broken:?}");
+            assert!(
+                broken.iter().zip(&expected).all(|(own, expected)| own.starts_with(expected)),
+                "{said:?}: {broken:?}"
+            );
         }
     }
 }

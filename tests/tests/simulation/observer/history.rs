@@ -211,7 +211,8 @@ mod tests {
     fn pod(name: &str, uid: &str, version: &str, node: &str, cpu: &str) -> Pod {
         let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}});
         let metadata = json!({"name": name, "uid": uid, "resourceVersion": version});
-        from_value(&json!({"metadata": metadata, "spec": {"nodeName": node, "containers": [container]}})).unwrap()
+        let (spec, status) = (json!({"nodeName": node, "containers": [container]}), json!({"phase": "Running"}));
+        from_value(&json!({"metadata": metadata, "spec": spec, "status": status})).unwrap()
     }
 
     #[test]
@@ -228,7 +229,7 @@ mod tests {
             (vec![(Added, one("1", "")), (Added, pod("a", "2", "2", "", "1"))], Some("two a")),
             (
                 vec![(Added, pod("a", "1", "1", "n", "5")), (Added, pod("b", "2", "2", "n", "4"))],
-                Some("is asked for 9000"),
+                Some("has given 9000"),
             ),
         ];
         for (events, expected) in cases {

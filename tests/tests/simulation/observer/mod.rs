@@ -24,6 +24,7 @@ use api_types::storage_v1::VolumeAttachment;
 use async_trait::async_trait;
 use client::{Client, ClientError, WatchEvent};
 use parking_lot::Mutex;
+use testing::Trace;
 
 use history::{Happened, History, version};
 use rules::Watched;
@@ -94,8 +95,20 @@ impl Observer {
         let pods = self.pods.lock();
         let names = pods.memory().over_quota.iter();
         let mut found: Vec<String> = names.map(|name| format!("{name} is there, and the quota was used up")).collect();
-        found.extend(self.quotas.lock().memory().iter().cloned());
+        found.extend(self.quotas.lock().memory().exceeded.iter().cloned());
         found
+    }
+
+    /// The pods that were let in without being charged to a quota that had room for them, in whatever weather.
+    pub(crate) fn unpaid(&self, trace: &Trace) -> Vec<String> {
+        let quotas = self.quotas.lock();
+        let counted = quotas.objects().flat_map(|quota| trace.versions_written(&quota.metadata.uid)).collect();
+        across::quotas(&self.pods.lock(), &quotas, &counted)
+    }
+
+    /// When nodes were asked for more than they have.
+    pub(crate) fn overcommitted(&self) -> Vec<String> {
+        self.pods.lock().memory().overcommitted.clone()
     }
 
     /// Which objects the events do not have as new as a write was acknowledged, by uid.

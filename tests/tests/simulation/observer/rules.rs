@@ -11,8 +11,10 @@ use api_types::discovery_v1::EndpointSlice;
 use api_types::networking_v1::IPAddress;
 use api_types::policy_v1::PodDisruptionBudget;
 
+use testing::{CORES_PER_NODE, millicores};
+
 use super::history::version;
-use crate::workloads::{BOUNDED, COUNTED, ELASTIC, FEWEST, LARGEST, MOST, is_ready};
+use crate::workloads::{BOUNDED, COUNTED, ELASTIC, FEWEST, LARGEST, MOST, is_ready, is_refused};
 
 /// Of an evicted pod's condition.
 const EVICTED: &str = "EvictionByEvictionAPI";
@@ -73,6 +75,10 @@ pub(crate) struct Pods {
     pub(super) let_go: BTreeMap<String, u64>,
     /// The names of pods that were there although their namespace's quota was used up.
     pub(super) over_quota: BTreeSet<String>,
+    /// When nodes were asked for more than they have.
+    pub(super) overcommitted: Vec<String>,
+    /// The names of the pods of that namespace, by the version at which each was there first.
+    pub(super) bounded: BTreeMap<u64, String>,
 }
 
 impl Watched for Pod {
@@ -95,9 +101,14 @@ impl Watched for Pod {
         }
         let live = || change.all.values().filter(|pod| !has_ended(pod));
         let node = &pod.spec.node_name;
-        let used: i64 = live().filter(|pod| pod.spec.node_name == *node).map(millicores).sum();
-        if !node.is_empty() && used > testing::CORES_PER_NODE * 1000 {
-            broken.push(format!("{node} is asked for {used} thousandths of a core"));
+        let there = || live().filter(|pod| !node.is_empty() && pod.spec.node_name == *node);
+        let asked: i64 = there().map(millicores).sum();
+        let given: i64 = there().filter(|pod| pod.status.phase == "Running").map(millicores).sum();
+        if given > CORES_PER_NODE * 1000 {
+            broken.push(format!("{node} has given {given} thousandths of a core"));
+        }
+        if asked > CORES_PER_NODE * 1000 || is_refused(pod) {
+            memory.overcommitted.push(format!("{node} is asked for {asked} thousandths of a core, by {name} last"));
         }
         // One whose end has begun is not counted once its time is over.
         let counts = |pod: &&Pod| pod.metadata.namespace == BOUNDED && pod.metadata.deletion_timestamp.is_none();
@@ -110,6 +121,9 @@ impl Watched for Pod {
 
 fn remember(memory: &mut Pods, change: &Change<'_, Pod>) {
     let (pod, uid) = (change.now, &change.now.metadata.uid);
+    if pod.metadata.namespace == BOUNDED && change.before.is_none() {
+        memory.bounded.insert(version(&pod.metadata), pod.metadata.name.clone());
+    }
     if !pod.status.pod_ip.is_empty() {
         memory.addresses.insert(uid.clone(), pod.status.pod_ip.clone());
     }
@@ -139,11 +153,6 @@ fn has_ended(pod: &Pod) -> bool {
     matches!(pod.status.phase.as_str(), "Succeeded" | "Failed")
 }
 
-fn millicores(pod: &Pod) -> i64 {
-    let requests = pod.spec.containers.iter().filter_map(|container| container.resources.requests.get("cpu"));
-    requests.map(Quantity::milli_value).sum()
-}
-
 /// The one that an autoscaler sizes keeps to the limits of that.
 impl Watched for Deployment {
     type Memory = ();
@@ -158,17 +167,31 @@ impl Watched for Deployment {
     }
 }
 
-/// How quotas were exceeded.
-impl Watched for ResourceQuota {
-    type Memory = Vec<String>;
+/// What quotas have said.
+#[derive(Default)]
+pub(crate) struct Quotas {
+    /// How they were exceeded.
+    pub(super) exceeded: Vec<String>,
+    /// By how many pods what is used rose, where that kept to what is allowed, by version.
+    pub(super) charged: BTreeMap<u64, i64>,
+}
 
-    fn check(exceeded: &mut Vec<String>, change: &Change<'_, Self>) -> Vec<String> {
+impl Watched for ResourceQuota {
+    type Memory = Quotas;
+
+    fn check(memory: &mut Quotas, change: &Change<'_, Self>) -> Vec<String> {
         let status = &change.now.status;
         let is_over =
             |(resource, used): &(&String, &Quantity)| status.hard.get(*resource).is_some_and(|hard| *used > hard);
         let over = status.used.iter().filter(is_over);
-        exceeded
-            .extend(over.map(|(resource, used)| format!("{used} of {resource} are used, which is more than allowed")));
+        let over = over.map(|(resource, used)| format!("{used} of {resource} are used, which is more than allowed"));
+        let over: Vec<String> = over.collect();
+        let pods = |quota: &Self| quota.status.used.get("pods").map_or(0, Quantity::value);
+        let rose = pods(change.now) - change.before.map_or(0, pods);
+        if over.is_empty() && rose > 0 {
+            memory.charged.insert(version(&change.now.metadata), rose);
+        }
+        memory.exceeded.extend(over);
         Vec::new()
     }
 }
@@ -294,6 +317,18 @@ pub(super) mod tests {
             let (memory, found) = play::<Pod>(&objects);
             assert_eq!((memory.over_quota.len(), found), (expected, Vec::new()));
         }
+        let on_node = |uid: &str, cpu: &str, status: Value| {
+            let container = json!({"name": "c", "resources": {"requests": {"cpu": cpu}}});
+            pod(uid, "x", json!({"spec": {"nodeName": "n", "containers": [container]}, "status": status}))
+        };
+        let (bound, refused) = (json!({}), json!({"phase": "Failed", "reason": testing::OUT_OF_CPU}));
+        for (cpu, status, expected) in
+            [("3", &bound, 0), ("4", &bound, 1), ("4", &json!({"phase": "Failed"}), 0), ("4", &refused, 1)]
+        {
+            let running = json!({"phase": "Running"});
+            let (memory, found) = play::<Pod>(&[on_node("1", "5", running), on_node("2", cpu, status.clone())]);
+            assert_eq!((memory.overcommitted.len(), found), (expected, Vec::new()), "{cpu} {status}");
+        }
         let phase = |phase: &str| pod("1", "x", json!({"status": {"phase": phase}}));
         case::<Pod>(&[phase("Running"), phase("Failed"), phase("Failed")], None);
         case::<Pod>(&[phase("Failed"), phase("Running")], Some("had Failed and is Running"));
@@ -312,8 +347,8 @@ pub(super) mod tests {
     fn quotas_and_budgets_are_kept() {
         let quota =
             |used: &str| json!({"metadata": {"uid": "1"}, "status": {"hard": {"pods": "3"}, "used": {"pods": used}}});
-        assert_eq!(play::<ResourceQuota>(&[quota("3")]).0, Vec::<String>::new());
-        assert_eq!(play::<ResourceQuota>(&[quota("4")]).0, ["4 of pods are used, which is more than allowed"]);
+        assert_eq!(play::<ResourceQuota>(&[quota("3")]).0.exceeded, Vec::<String>::new());
+        assert_eq!(play::<ResourceQuota>(&[quota("4")]).0.exceeded, ["4 of pods are used, which is more than allowed"]);
         let budget = |healthy: i32, allowed: i32, disrupted: &[&str]| {
             let disrupted: BTreeMap<&str, &str> =
                 disrupted.iter().map(|name| (*name, "2026-01-01T00:00:00Z")).collect();

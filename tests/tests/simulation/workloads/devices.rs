@@ -52,6 +52,11 @@ impl Workload for Renderers {
         format!("scaled {NAME} to {replicas}")
     }
 
+    /// A scheduler alone says whose a device is, and nothing refuses one that is given twice, as with upstream.
+    fn bears_late_bindings(&self) -> bool {
+        false
+    }
+
     async fn settle(&mut self, admin: &Client) {
         change::<ReplicaSet>(admin, NAMESPACE, NAME, json!({"spec": {"replicas": REPLICAS}})).await;
     }

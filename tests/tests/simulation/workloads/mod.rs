@@ -24,7 +24,7 @@ use async_trait::async_trait;
 use base::{Rng, SharedRng};
 use client::{Client, ClientError, Patch};
 use serde_json::json;
-use testing::Cluster;
+use testing::{Cluster, OUT_OF_CPU};
 
 use crate::observer::Observer;
 
@@ -51,6 +51,11 @@ pub(crate) trait Workload: Send {
     /// Breaks something of its own until the end, if it has any, and says what.
     fn break_own(&mut self, _rng: &SharedRng) -> Option<String> {
         None
+    }
+
+    /// Whether it comes about also where a scheduler that was deposed binds late.
+    fn bears_late_bindings(&self) -> bool {
+        true
     }
 
     /// A node is about to be lost for so long that volumes are taken from it by force.
@@ -145,10 +150,12 @@ pub(crate) fn template(app: &str, restart: &str, image: &str, cpu: &str) -> Valu
     json!({"metadata": {"labels": {"app": app}}, "spec": {"restartPolicy": restart, "containers": containers}})
 }
 
-/// The pods of an app.
+/// The pods of an app, but for those that a node has refused: others come in their place, and most of them stay to be seen.
 async fn pods_of(admin: &Client, namespace: &str, app: &str) -> Result<Vec<Pod>, ClientError> {
     let of_app = ListOptions { label_selector: format!("app={app}"), ..ListOptions::default() };
-    Ok(admin.namespaced::<Pod>(namespace).list_all(&of_app).await?.items)
+    let mut pods = admin.namespaced::<Pod>(namespace).list_all(&of_app).await?.items;
+    pods.retain(|pod| !is_refused(pod));
+    Ok(pods)
 }
 
 /// Whether there are exactly `replicas` pods of the app, which all run; in what that differs.
@@ -167,6 +174,11 @@ fn does_not_run(pod: &Pod) -> String {
 
 pub(crate) fn is_ready(pod: &Pod) -> bool {
     pod.status.conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
+/// Whether a node had no room for a pod that was bound to it.
+pub(crate) fn is_refused(pod: &Pod) -> bool {
+    pod.status.phase == "Failed" && pod.status.reason == OUT_OF_CPU
 }
 
 fn is_ending(pod: &Pod) -> bool {
