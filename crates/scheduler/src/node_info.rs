@@ -35,8 +35,8 @@ pub struct NodeInfo {
     pub affinity_pods: usize,
     /// How many pods have required anti-affinity terms.
     pub required_anti_pods: usize,
-    /// How many pods have volumes that others may have, too.
-    pub volume_pods: usize,
+    /// How many volumes its pods have that are not their own alone.
+    pub shared_volumes: usize,
     /// Grows with every change of the node or its pods.
     pub generation: u64,
 }
@@ -104,7 +104,7 @@ impl NodeInfo {
         self.ports.extend(pod.ports.iter().cloned());
         self.affinity_pods += usize::from(pod.class.terms.any);
         self.required_anti_pods += usize::from(!pod.class.terms.required_anti.is_empty());
-        self.volume_pods += usize::from(pod.has_volumes);
+        self.shared_volumes += pod.shared_volumes;
         self.count_class(&pod, 1);
         self.pods.push(pod);
     }
@@ -122,7 +122,7 @@ impl NodeInfo {
         }
         self.affinity_pods -= usize::from(pod.class.terms.any);
         self.required_anti_pods -= usize::from(!pod.class.terms.required_anti.is_empty());
-        self.volume_pods -= usize::from(pod.has_volumes);
+        self.shared_volumes -= pod.shared_volumes;
         self.count_class(&pod, u32::MAX);
         true
     }

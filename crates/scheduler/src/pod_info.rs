@@ -36,8 +36,8 @@ pub struct PodInfo {
     pub ports: Vec<HostPort>,
     /// Its namespace, labels and affinity, shared with pods that have the same.
     pub class: Arc<PodClass>,
-    /// Whether it has volumes that other pods may have, too, or that count against what a node can attach.
-    pub has_volumes: bool,
+    /// How many volumes it has that other pods may have, too, or that count against what a node can attach.
+    pub shared_volumes: usize,
 }
 
 /// A port of the node that a pod takes.
@@ -110,7 +110,7 @@ impl PodInfo {
             node_non_zero,
             ports: host_ports(&pod),
             class,
-            has_volumes: pod.spec.volumes.iter().any(|volume| !is_private(volume)),
+            shared_volumes: pod.spec.volumes.iter().filter(|volume| !is_private(volume)).count(),
             pod,
         })
     }
@@ -125,6 +125,12 @@ impl PodInfo {
     #[must_use]
     pub fn uid(&self) -> &str {
         &self.pod.metadata.uid
+    }
+
+    /// Whether it has volumes that are not its own alone.
+    #[must_use]
+    pub fn has_volumes(&self) -> bool {
+        self.shared_volumes > 0
     }
 
     /// Whether it is being deleted.

@@ -275,7 +275,7 @@ impl Snapshot {
         }
         note(&mut self.with_affinity, index, info.affinity_pods > 0);
         note(&mut self.with_required_anti, index, info.required_anti_pods > 0);
-        note(&mut self.with_volumes, index, info.volume_pods > 0);
+        note(&mut self.with_volumes, index, info.shared_volumes > 0);
     }
 }
 

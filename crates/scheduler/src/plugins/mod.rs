@@ -1,5 +1,6 @@
 //! The plugins, one file each, and the table of all of them.
 
+mod attach_room;
 mod balanced_allocation;
 mod default_binder;
 mod dynamic_resources;

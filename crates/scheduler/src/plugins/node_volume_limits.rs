@@ -9,6 +9,7 @@ use component_base::Feature;
 use component_helpers::volumes::classes::class_of_claim;
 use component_helpers::volumes::of_pods::{check_owner, claim_name};
 
+use super::attach_room::{AttachRoom, BY_NODE};
 use super::storage::{DriverVolume, counted_driver, hint_of_claim};
 use crate::framework::{
     Action, BuildCx, CycleCx, CycleState, EventObject, Filter, Hint, Plugin, PluginError, PreFilter, PreFiltered,
@@ -23,8 +24,6 @@ pub(super) const NAME: &str = "NodeVolumeLimits";
 const REASON: &str = "node(s) exceed max volume count";
 /// Nodes without a driver take none of its pods, where the driver says so (KEP-5030).
 pub(super) const LIMIT_SCALING: Feature = Feature::named("VolumeLimitScaling");
-/// Attachments by node.
-const BY_NODE: &str = "node";
 /// What the handles of volumes begin with that are yet to be made. No driver's handle does.
 const UNMADE: &str = "\u{0}unmade/";
 
@@ -34,6 +33,7 @@ struct NodeVolumeLimits {
     volumes: Lister<PersistentVolume>,
     classes: Lister<StorageClass>,
     attachments: Lister<VolumeAttachment>,
+    room: Arc<AttachRoom>,
     /// Where drivers may say that they must be there.
     drivers: Option<Lister<CSIDriver>>,
 }
@@ -49,9 +49,9 @@ pub(super) fn build(cx: &BuildCx, _: &PluginArgs) -> Result<Plugin, PluginError>
         volumes: cx.listers.of(),
         classes: cx.listers.of(),
         attachments: cx.listers.of(),
+        room: AttachRoom::new(cx.listers.of(), cx.listers.of()),
         drivers: cx.gates.enabled(LIMIT_SCALING).then(|| cx.listers.of()),
     });
-    plugin.attachments.add_index(BY_NODE, |attachment| vec![attachment.spec.node_name.clone()]);
     let events = vec![
         Registration::hinted(Resource::of::<CSINode>(), Action::ADD.and(Action::UPDATE), hint_of_node),
         Registration::hinted(Resource::Pod, Action::DELETE, |_, object| {
@@ -66,11 +66,6 @@ pub(super) fn build(cx: &BuildCx, _: &PluginArgs) -> Result<Plugin, PluginError>
 
 fn count_of(driver: &CSINodeDriver) -> Option<i64> {
     driver.allocatable.as_ref()?.count.map(i64::from)
-}
-
-/// The limit that a node has for a driver.
-fn limit_of(node: &CSINode, driver: &str) -> Option<i64> {
-    node.spec.drivers.iter().find(|own| own.name == driver).and_then(count_of)
 }
 
 /// The limits that a node has, by driver.
@@ -152,16 +147,9 @@ impl NodeVolumeLimits {
         wanted.iter().map(|volume| &*volume.driver).find(|driver| !is_there(driver) && insists(driver))
     }
 
-    /// The most that can be attached to a node: it costs much less to tell than what is.
-    fn most_attached(&self, node: NodeView<'_>) -> usize {
-        let pods = node.info.pods.iter().filter(|pod| pod.has_volumes);
-        let of_pods: usize = pods.map(|pod| pod.pod.spec.volumes.len()).sum();
-        of_pods + self.attachments.by_index(BY_NODE, &node.name).len()
-    }
-
     /// The volumes that are attached to a node, or will be for the pods on it.
     fn attached(&self, node: NodeView<'_>) -> BTreeSet<DriverVolume> {
-        let pods = node.info.pods.iter().filter(|pod| pod.has_volumes);
+        let pods = node.info.pods.iter().filter(|pod| pod.has_volumes());
         let mut attached: BTreeSet<_> = pods.flat_map(|pod| self.of_present_pod(&pod.pod)).collect();
         for attachment in self.attachments.by_index(BY_NODE, &node.name) {
             let name = attachment.spec.source.persistent_volume_name.as_deref();
@@ -174,10 +162,11 @@ impl NodeVolumeLimits {
 }
 
 impl PreFilter for NodeVolumeLimits {
-    fn pre_filter(&self, _: CycleCx<'_>, state: &mut CycleState, pod: &PodInfo) -> Result<PreFiltered, Status> {
-        if !pod.has_volumes || !may_be_attached(&pod.pod) {
+    fn pre_filter(&self, cx: CycleCx<'_>, state: &mut CycleState, pod: &PodInfo) -> Result<PreFiltered, Status> {
+        if !pod.has_volumes() || !may_be_attached(&pod.pod) {
             return Ok(PreFiltered::Skip);
         }
+        self.room.forget_changed(cx.snapshot);
         state.put(Wanted(self.of_pod(&pod.pod)));
         Ok(PreFiltered::All)
     }
@@ -187,16 +176,15 @@ impl Filter for NodeVolumeLimits {
     fn filter(&self, state: &CycleState, _: &PodInfo, node: NodeView<'_>) -> StatusResult {
         let Some(Wanted(wanted)) = state.get::<Wanted>() else { return Ok(()) };
         let wanted = wanted.as_ref().map_err(Clone::clone)?;
+        if self.drivers.is_none() && self.room.is_certain(node, wanted.len()) {
+            return Ok(());
+        }
         let csi = self.nodes.find("", &node.name);
         if let Some(driver) = self.missing(csi.as_deref(), wanted) {
             return Err(Status::unschedulable(format!("{driver} CSI driver is not installed on the node")));
         }
         let Some(csi) = csi else { return Ok(()) };
-        let Some(lowest) = wanted.iter().filter_map(|volume| limit_of(&csi, &volume.driver)).min() else {
-            return Ok(());
-        };
-        let most = self.most_attached(node) + wanted.len();
-        if i64::try_from(most).is_ok_and(|most| most <= lowest) {
+        if self.room.is_certain(node, wanted.len()) {
             return Ok(());
         }
         let limits = limits(&csi);

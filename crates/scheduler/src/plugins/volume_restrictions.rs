@@ -92,7 +92,7 @@ fn are_at_odds(own: &VolumeSource, other: &VolumeSource) -> bool {
 fn count_in_use(snapshot: &Snapshot, namespace: &str, claims: &BTreeSet<String>) -> i64 {
     let mut used: BTreeSet<&str> = BTreeSet::new();
     for node in snapshot.with_volumes() {
-        for pod in node.info.pods.iter().filter(|pod| pod.has_volumes && pod.pod.metadata.namespace == namespace) {
+        for pod in node.info.pods.iter().filter(|pod| pod.has_volumes() && pod.pod.metadata.namespace == namespace) {
             used.extend(named_claims(&pod.pod).filter(|name| claims.contains(*name)));
         }
     }
@@ -115,7 +115,7 @@ impl VolumeRestrictions {
 
 /// Follows a pod that came to a node or left it, as an assumption.
 fn follow(state: &mut CycleState, pod: &PodInfo, other: &PodInfo, step: i64) {
-    if !other.has_volumes || other.pod.metadata.namespace != pod.pod.metadata.namespace {
+    if !other.has_volumes() || other.pod.metadata.namespace != pod.pod.metadata.namespace {
         return;
     }
     let Some(exclusive) = state.get_mut::<Exclusive>() else { return };
@@ -125,7 +125,7 @@ fn follow(state: &mut CycleState, pod: &PodInfo, other: &PodInfo, step: i64) {
 
 impl PreFilter for VolumeRestrictions {
     fn pre_filter(&self, cx: CycleCx<'_>, state: &mut CycleState, pod: &PodInfo) -> Result<PreFiltered, Status> {
-        if !pod.has_volumes {
+        if !pod.has_volumes() {
             return Ok(PreFiltered::Skip);
         }
         let claims = self.exclusive(&pod.pod)?;
@@ -151,8 +151,8 @@ impl PreFilter for VolumeRestrictions {
 
 impl Filter for VolumeRestrictions {
     fn filter(&self, state: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> StatusResult {
-        let others = || node.info.pods.iter().filter(|other| other.has_volumes);
-        if node.volume_pods > 0 && disks(&pod.pod).any(|disk| others().any(|other| conflicts(disk, &other.pod))) {
+        let others = || node.info.pods.iter().filter(|other| other.has_volumes());
+        if node.shared_volumes > 0 && disks(&pod.pod).any(|disk| others().any(|other| conflicts(disk, &other.pod))) {
             return Err(Status::unschedulable(REASON_DISK));
         }
         if state.get::<Exclusive>().is_some_and(|exclusive| exclusive.in_use > 0) {

@@ -115,7 +115,7 @@ impl VolumeZone {
 
 impl PreFilter for VolumeZone {
     fn pre_filter(&self, _: CycleCx<'_>, state: &mut CycleState, pod: &PodInfo) -> Result<PreFiltered, Status> {
-        if !pod.has_volumes {
+        if !pod.has_volumes() {
             return Ok(PreFiltered::Skip);
         }
         let mut places = Vec::new();

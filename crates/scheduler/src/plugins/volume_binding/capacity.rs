@@ -41,6 +41,11 @@ impl VolumeBinding {
 }
 
 impl Rooms {
+    /// Whether the driver does not tell.
+    pub(super) fn are_unknown(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// The room for the volume of a claim. Each claim is looked at alone: several of one pod do not add up.
     pub(super) fn for_claim(&self, claim: &PersistentVolumeClaim, node: &Node) -> Room {
         let (Some(rooms), Some(size)) = (&self.0, claim.spec.resources.requests.get("storage")) else {

@@ -9,9 +9,11 @@ use api_types::storage_v1::StorageClass;
 use client::ObjectKey;
 use component_helpers::volumes::classes::{class_of_claim, class_of_volume, waits_for_consumer};
 use component_helpers::volumes::matching::{is_fully_bound, storage};
+use component_helpers::volumes::names::{NO_PROVISIONER, SELECTED_NODE};
 use component_helpers::volumes::of_pods::{check_owner, claim_name, claim_names};
 
 use super::capacity::Rooms;
+use super::node_volumes::{NodeVolumes, Provision};
 use super::{BY_CLAIM, BY_CLASS, VolumeBinding};
 use crate::framework::Status;
 
@@ -40,13 +42,30 @@ pub(super) struct ClaimClass {
 }
 
 impl Claims {
-    /// Whether every node is as good as another for the volumes.
-    pub(super) fn are_everywhere(&self) -> bool {
+    /// The volumes that the pod has on whichever node; none where nodes differ, or one of them may be wrong.
+    pub(super) fn everywhere(&self) -> Option<NodeVolumes> {
         let is_everywhere = |volume: &PersistentVolume| {
             volume.spec.node_affinity.as_ref().is_none_or(|affinity| affinity.required.is_none())
         };
-        self.delayed.is_empty() && self.bound.iter().all(|volume| volume.as_deref().is_some_and(is_everywhere))
+        let bound = self.bound.iter().all(|volume| volume.as_deref().is_some_and(is_everywhere));
+        let are_everywhere = bound && self.delayed.iter().all(|claim| self.is_made_everywhere(claim));
+        let made = || self.delayed.iter().map(|claim| Provision { claim: Arc::clone(claim), room: None }).collect();
+        are_everywhere.then(|| NodeVolumes { matched: Vec::new(), provisioned: made() })
     }
+
+    /// Whether a volume is made for the claim whichever node is chosen, as there is none to choose from, no node was chosen
+    /// for it before, and neither its class nor its driver minds.
+    fn is_made_everywhere(&self, claim: &PersistentVolumeClaim) -> bool {
+        let Some(known) = self.classes.get(class_of_claim(claim)) else { return false };
+        let is_made = |class: &StorageClass| is_provisioned(class) && class.allowed_topologies.is_empty();
+        let is_free = !claim.metadata.annotations.contains_key(SELECTED_NODE);
+        is_free && known.volumes.is_empty() && known.class.as_deref().is_some_and(is_made) && known.rooms.are_unknown()
+    }
+}
+
+/// Whether anybody makes volumes of a class.
+pub(super) fn is_provisioned(class: &StorageClass) -> bool {
+    !class.provisioner.is_empty() && class.provisioner != NO_PROVISIONER
 }
 
 impl VolumeBinding {

@@ -63,9 +63,24 @@ struct VolumeBinding {
     scorer: Option<Scorer>,
 }
 
-/// What the filter found for each node on which claims of the pod would be bound.
-#[derive(Clone, Default)]
-struct Found(Arc<Mutex<HashMap<Arc<str>, NodeVolumes>>>);
+/// What would be bound for claims of the pod.
+#[derive(Clone)]
+enum Found {
+    /// The same on whichever node.
+    Everywhere(NodeVolumes),
+    /// What the filter found for each node.
+    ByNode(Arc<Mutex<HashMap<Arc<str>, NodeVolumes>>>),
+}
+
+impl Found {
+    /// What looks at it on a node, if the node can have the pod.
+    fn on<T>(&self, node: &str, look: impl FnOnce(&NodeVolumes) -> T) -> Option<T> {
+        match self {
+            Self::Everywhere(volumes) => Some(look(volumes)),
+            Self::ByNode(found) => found.lock().get(node).map(look),
+        }
+    }
+}
 
 /// What is to be written, as it was assumed.
 #[derive(Clone)]
@@ -112,15 +127,17 @@ pub(super) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginErr
 
 impl PreFilter for VolumeBinding {
     fn pre_filter(&self, _: CycleCx<'_>, state: &mut CycleState, pod: &PodInfo) -> Result<PreFiltered, Status> {
-        if !pod.has_volumes || !self.check_claims(&pod.pod)? {
+        if !pod.has_volumes() || !self.check_claims(&pod.pod)? {
             return Ok(PreFiltered::Skip);
         }
         let claims = self.claims_of(&pod.pod)?;
-        if claims.are_everywhere() {
+        let everywhere = claims.everywhere();
+        state.put(claims);
+        if let Some(volumes) = everywhere {
+            state.put(Found::Everywhere(volumes));
             return Ok(PreFiltered::Skip);
         }
-        state.put(claims);
-        state.put(Found::default());
+        state.put(Found::ByNode(Arc::default()));
         Ok(PreFiltered::All)
     }
 }
@@ -133,7 +150,7 @@ impl Filter for VolumeBinding {
                 self.metrics.volume_error(VolumeStage::Predicate);
             }
         })?;
-        if let Some(Found(found)) = state.get::<Found>()
+        if let Some(Found::ByNode(found)) = state.get::<Found>()
             && !claims.delayed.is_empty()
         {
             found.lock().insert(Arc::clone(&node.info.name), volumes);
@@ -157,8 +174,8 @@ impl PreScore for VolumeBinding {
 
 impl Score for VolumeBinding {
     fn score(&self, state: &CycleState, _: &PodInfo, node: NodeView<'_>) -> Result<i64, Status> {
-        let (Some(scorer), Some(Found(found))) = (&self.scorer, state.get::<Found>()) else { return Ok(0) };
-        Ok(found.lock().get(&*node.info.name).map_or(0, |volumes| scorer.score(volumes)))
+        let (Some(scorer), Some(found)) = (&self.scorer, state.get::<Found>()) else { return Ok(0) };
+        Ok(found.on(&node.info.name, |volumes| scorer.score(volumes)).unwrap_or(0))
     }
 }
 
@@ -172,7 +189,7 @@ impl Reserve for VolumeBinding {
         if state.get::<Claims>().is_none_or(|claims| claims.delayed.is_empty()) {
             return Ok(());
         }
-        let found = state.get::<Found>().and_then(|Found(found)| found.lock().get(node).cloned());
+        let found = state.get::<Found>().and_then(|found| found.on(node, NodeVolumes::clone));
         let found = found.ok_or_else(|| Status::error(format!("no pod volumes found for node {node:?}")))?;
         let assumed = self.assume(&found, node).map_err(|error| {
             self.metrics.volume_error(VolumeStage::Assume);

@@ -6,10 +6,10 @@ use api_types::core_v1::{Node, PersistentVolume, PersistentVolumeClaim, Topology
 use api_types::storage_v1::CSIStorageCapacity;
 use component_helpers::volumes::classes::class_of_claim;
 use component_helpers::volumes::matching::{NodeScope, best_match, is_accessible_from};
-use component_helpers::volumes::names::{NO_PROVISIONER, SELECTED_NODE};
+use component_helpers::volumes::names::SELECTED_NODE;
 
 use super::capacity::Room;
-use super::claims::Claims;
+use super::claims::{Claims, is_provisioned};
 use crate::framework::{Code, Reason, Status};
 
 const NODE_CONFLICT: &str = "node(s) didn't match PersistentVolume's node affinity";
@@ -137,10 +137,7 @@ fn room_for(
     }
     let known = claims.classes.get(name).and_then(|known| Some((known.class.as_deref()?, &known.rooms)));
     let (class, rooms) = known.ok_or_else(|| Status::error(format!("failed to find storage class {name:?}")))?;
-    if class.provisioner.is_empty() || class.provisioner == NO_PROVISIONER {
-        return Err(NoProvision::Conflict);
-    }
-    if !are_allowed(&class.allowed_topologies, node) {
+    if !is_provisioned(class) || !are_allowed(&class.allowed_topologies, node) {
         return Err(NoProvision::Conflict);
     }
     match rooms.for_claim(claim, node) {

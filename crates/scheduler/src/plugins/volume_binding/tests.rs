@@ -406,6 +406,17 @@ async fn a_volume_that_is_there_is_given_to_the_claim() {
     assert_eq!(volume.metadata.annotations["pv.kubernetes.io/bound-by-controller"], "yes");
 }
 
+#[test]
+fn a_volume_that_is_there_comes_before_one_that_is_made() {
+    let mut there = volume("v", "1Gi", "a");
+    there["spec"]["storageClassName"] = json!("made");
+    for (world, expected) in [(made(), (0, 1)), (made().with::<PersistentVolume>(there), (1, 0))] {
+        let binding = Binding::reserved(world, 600);
+        let assumed = assumed(&binding.state).unwrap();
+        assert_eq!((assumed.volumes.len(), assumed.claims.len()), expected);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn nothing_is_waited_for_once_the_room_is_needed() {
     let binding = Binding::reserved(matched(), 600);
