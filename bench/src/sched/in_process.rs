@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use api_types::core_v1::{Pod, PodStatus};
+use api_types::core_v1::{Node, Pod, PodStatus};
 use async_trait::async_trait;
 use base::{Rng, SystemClock, TaskGroup};
 use component_base::Gates;
@@ -25,13 +25,18 @@ use crate::usage::CpuMeter;
 /// When this is over and pods still wait, something is wrong.
 const DEADLINE: Duration = Duration::from_secs(300);
 const DRAIN: Duration = Duration::from_secs(5);
+/// The reason that a pod has no node where that is not for want of room.
+const SCHEDULER_ERROR: &str = "SchedulerError";
 
 /// Stands for the API server and for the watch that brings the news back.
+#[derive(Default)]
 struct Confirming {
     scheduler: OnceLock<Weak<Scheduler>>,
     bound: AtomicUsize,
     wanted: usize,
     done: Notify,
+    /// The first thing that went wrong, and had to be tried again: no figure is to hide that.
+    failure: OnceLock<String>,
 }
 
 #[async_trait]
@@ -49,7 +54,10 @@ impl ClusterWriter for Confirming {
     }
 
     /// Only pods that nothing waits for get no node; any other is missed in the end.
-    async fn patch_status(&self, _: &Pod, _: &PodStatus) -> Result<(), WriteError> {
+    async fn patch_status(&self, pod: &Pod, status: &PodStatus) -> Result<(), WriteError> {
+        if let Some(failed) = status.conditions.iter().find(|condition| condition.reason == SCHEDULER_ERROR) {
+            self.failure.get_or_init(|| format!("{}: {}", pod.metadata.name, failed.message));
+        }
         Ok(())
     }
 
@@ -97,15 +105,16 @@ fn scheduler(writer: Arc<Confirming>, listers: &Arc<Listers>) -> Result<Arc<Sche
 
 pub(super) async fn measure(plan: &Plan, shape: &Shape) -> Result<Round> {
     let wanted = shape.pods(plan.pods);
-    let writer =
-        Arc::new(Confirming { scheduler: OnceLock::new(), bound: AtomicUsize::new(0), wanted, done: Notify::new() });
+    let writer = Arc::new(Confirming { wanted, ..Confirming::default() });
     let listers = Arc::new(Listers::in_memory());
     if let Some(needs) = shape.needs {
         needs(&listers, plan.nodes, wanted)?;
     }
     let scheduler = scheduler(Arc::clone(&writer), &listers)?;
     for number in 0..plan.nodes {
-        scheduler.node_added(&Arc::new(workload::node(number)?));
+        let node = Arc::new(workload::node(number)?);
+        listers.of::<Node>().put(Arc::clone(&node));
+        scheduler.node_added(&node);
     }
     let mut pods = shape.all_pods(plan.pods)?;
     for pod in &mut pods {
@@ -124,6 +133,7 @@ pub(super) async fn measure(plan: &Plan, shape: &Shape) -> Result<Round> {
     let (seconds, cpu) = (watch.elapsed().as_secs_f64(), meter.seconds()?);
     tasks.shutdown(DRAIN).await;
     ensure!(finished.is_ok(), "only {} of {wanted} pods got a node", writer.bound.load(Ordering::Relaxed));
+    ensure!(writer.failure.get().is_none(), "not all went well: {:?}", writer.failure.get());
     #[expect(clippy::cast_precision_loss, reason = "numbers of pods are small")]
     let pods = wanted as f64;
     Ok(Round {

@@ -99,7 +99,9 @@ fn what_is_declared_comes_about_after_faults() {
                     if seed > last {
                         return;
                     }
-                    failures.lock().extend(play(seed, one.is_some()));
+                    // First: a lock that was taken before would let the others wait until the story is over.
+                    let failure = play(seed, one.is_some());
+                    failures.lock().extend(failure);
                 }
             });
         }

@@ -280,22 +280,11 @@ impl<'a> Search<'a> {
 
     /// The node with the highest score; any of those that share it.
     pub(super) fn best(&self, nodes: &[NodeView<'a>], totals: &[i64]) -> Result<Arc<str>, Status> {
-        let mut best: Option<(i64, NodeView<'a>)> = None;
-        let mut ties: u64 = 0;
-        for (total, node) in totals.iter().zip(nodes) {
-            let (wins, level) = best.map_or((true, false), |(highest, _)| (*total > highest, *total == highest));
-            if wins {
-                best = Some((*total, *node));
-                ties = 1;
-            } else if level {
-                // Every one of the equals ends up chosen with the same probability.
-                ties += 1;
-                if self.rng.below(ties) == 0 {
-                    best = Some((*total, *node));
-                }
-            }
-        }
-        let chosen = best.map(|(_, node)| Arc::clone(&node.info.name));
+        let highest = totals.iter().max();
+        let equals = || nodes.iter().zip(totals).filter(|(_, total)| Some(*total) == highest);
+        let count = u64::try_from(equals().count()).unwrap_or(u64::MAX);
+        let place = if count > 1 { self.rng.below(count) } else { 0 };
+        let chosen = equals().nth(usize::try_from(place).unwrap_or(0)).map(|(node, _)| Arc::clone(&node.info.name));
         chosen.ok_or_else(|| Status::error("empty priorityList"))
     }
 }
