@@ -104,14 +104,14 @@ fn scheduler(writer: Arc<Confirming>, listers: &Arc<Listers>) -> Result<Arc<Sche
 }
 
 pub(super) async fn measure(plan: &Plan, shape: &Shape) -> Result<Round> {
-    let wanted = shape.pods(plan.pods);
+    let (nodes, wanted) = (shape.nodes(plan.nodes), shape.pods(plan.pods));
     let writer = Arc::new(Confirming { wanted, ..Confirming::default() });
     let listers = Arc::new(Listers::in_memory());
     if let Some(needs) = shape.needs {
-        needs(&listers, plan.nodes, wanted)?;
+        needs(&listers, nodes, wanted)?;
     }
     let scheduler = scheduler(Arc::clone(&writer), &listers)?;
-    for number in 0..plan.nodes {
+    for number in 0..nodes {
         let node = Arc::new(workload::node(number)?);
         listers.of::<Node>().put(Arc::clone(&node));
         scheduler.node_added(&node);

@@ -19,8 +19,6 @@ use super::workload::NAMESPACE;
 const DELAYED: &str = "delayed";
 const DRIVER: &str = "csi.bench.test";
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
-/// Devices of each node: a node has room for 40 pods.
-const DEVICES: usize = 40;
 /// Volumes that can be attached to a node, as with upstream's.
 const ATTACHABLE: i32 = 39;
 
@@ -94,14 +92,15 @@ pub(super) fn delayed_volumes(listers: &Listers, _nodes: usize, pods: usize) -> 
     (0..pods).try_for_each(|number| put::<PersistentVolumeClaim>(listers, &volume_claim(number, DELAYED, None)))
 }
 
-/// Devices on every node, and a claim for one of them for each pod; `SchedulingWithResourceClaimTemplate` of `scheduler_perf`,
+/// Devices on every node, and a claim for one of them for each pod, so many that none is left; `SchedulingWithResourceClaimTemplate` of `scheduler_perf`,
 /// after the claims were made of their template.
 pub(super) fn devices(listers: &Listers, nodes: usize, pods: usize) -> Result<()> {
     let selector = json!({"cel": {"expression": format!("device.driver == '{DRIVER}'")}});
     put::<DeviceClass>(listers, &json!({"metadata": {"name": "bench"}, "spec": {"selectors": [selector]}}))?;
     for number in 0..nodes {
         let node = format!("node-{number:05}");
-        let devices: Vec<Value> = (0..DEVICES).map(|device| json!({"name": format!("device-{device:02}")})).collect();
+        let devices: Vec<Value> =
+            (0..pods.div_ceil(nodes)).map(|device| json!({"name": format!("device-{device:02}")})).collect();
         let pool = json!({"name": node, "generation": 1, "resourceSliceCount": 1});
         let spec = json!({"driver": DRIVER, "nodeName": node, "devices": devices, "pool": pool});
         put::<ResourceSlice>(listers, &json!({"metadata": {"name": node}, "spec": spec}))?;
