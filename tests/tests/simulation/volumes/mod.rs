@@ -13,7 +13,7 @@ mod on_nodes;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_machinery::meta::ListOptions;
+use api_machinery::meta::{ListOptions, ObjectMeta};
 use api_types::apps_v1::StatefulSet;
 use api_types::core_v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use api_types::storage_v1::{StorageClass, VolumeAttachment};
@@ -91,6 +91,19 @@ impl Seen {
         self.claims.is_empty() && self.pods.iter().any(|pod| pod.metadata.name == POD && is_ready(pod))
     }
 
+    /// What is there, with its state and what holds it.
+    fn summary(&self) -> Vec<String> {
+        let line = |meta: &ObjectMeta, state: &str| {
+            let ending = if meta.deletion_timestamp.is_some() { ", ending" } else { "" };
+            format!("{} ({state}{ending}, held by {:?})", meta.name, meta.finalizers)
+        };
+        let claims = self.claims.iter().map(|own| line(&own.metadata, &own.status.phase));
+        let volumes = self.volumes.iter().map(|own| line(&own.metadata, &own.status.phase));
+        let attachments = self.attachments.iter().map(|own| line(&own.metadata, &own.spec.node_name));
+        let pods = self.pods.iter().map(|own| line(&own.metadata, &own.status.phase));
+        claims.chain(volumes).chain(attachments).chain(pods).collect()
+    }
+
     fn is_nothing(&self) -> bool {
         self.claims.is_empty() && self.volumes.is_empty() && self.attachments.is_empty()
     }
@@ -155,6 +168,8 @@ impl Story {
     /// All goes.
     async fn end(&mut self) {
         delete::<StatefulSet>(self.cluster.admin(), NAMESPACE, NAME, "Background").await;
+        // A controller that has not heard of it would make the pod and its claim anew.
+        self.wait(UNTIL_HEARD).await;
         delete::<PersistentVolumeClaim>(self.cluster.admin(), NAMESPACE, CLAIM, "Background").await;
         self.until("nothing is left", |seen, disks| seen.is_nothing() && disks.all().is_empty()).await;
     }
@@ -193,7 +208,8 @@ impl Story {
                 return;
             }
             if Instant::now() > deadline {
-                return self.left.push(format!("it did not come about that {what}"));
+                let there = seen.summary();
+                return self.left.push(format!("it did not come about that {what}: there is {there:?}"));
             }
             tokio::time::sleep(LOOK).await;
         }

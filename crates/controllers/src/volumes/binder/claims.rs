@@ -12,6 +12,7 @@ use component_helpers::volumes::matching::{Misfit, NodeScope, best_match, misfit
 use component_helpers::volumes::names::{BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE};
 use controller::{Cx, ReconcileError};
 
+use super::giving::Given;
 use super::{BY_CLAIM, Binder, FREE_BY_CLASS, key_of};
 use crate::volumes::PODS_BY_CLAIM;
 use crate::volumes::notice::Notice;
@@ -134,7 +135,7 @@ pub(super) fn plan_bound(claim: &PersistentVolumeClaim, volume: Option<Arc<Persi
 impl Binder {
     pub(super) async fn sync_claim(&self, cx: &Cx, claim: Arc<PersistentVolumeClaim>) -> Result<(), ReconcileError> {
         let claim = self.mark_migrated_claim(cx, claim).await?;
-        let plan = self.plan_claim(&claim)?;
+        let (plan, _given) = self.plan_alone(&claim)?;
         match plan {
             Plan::Bind(volume) => {
                 let bound = self.bind(cx, &claim, volume).await;
@@ -158,6 +159,21 @@ impl Binder {
             Plan::Refuse(notice, error) => {
                 notice.tell(cx, &*claim);
                 Err(ReconcileError::failed(error))
+            }
+        }
+    }
+
+    /// A plan that no other worker has for the same free volume, for as long as what comes with it is held.
+    fn plan_alone(&self, claim: &PersistentVolumeClaim) -> Result<(Plan, Option<Given<'_>>), ReconcileError> {
+        loop {
+            let plan = self.plan_claim(claim)?;
+            let Plan::Bind(volume) = &plan else { return Ok((plan, None)) };
+            if volume.spec.claim_ref.is_some() || !claim.spec.volume_name.is_empty() {
+                return Ok((plan, None));
+            }
+            // Where another one was quicker, there is another volume, or none.
+            if let Some(given) = self.giving.begin(&volume.metadata.name) {
+                return Ok((plan, Some(given)));
             }
         }
     }
@@ -205,6 +221,7 @@ impl Binder {
         if !is_delayed {
             seen.extend(all.by_index(FREE_BY_CLASS, classes::class_of_claim(claim)));
         }
+        seen.retain(|volume| !self.giving.has(&volume.metadata.name));
         let candidates = seen.iter().map(|volume| self.volumes.of(volume));
         choose(claim, candidates.collect(), if is_delayed { NodeScope::Undecided } else { NodeScope::Anywhere })
     }

@@ -6,6 +6,7 @@
 //! that; a volume that asks for recycling fails, as upstream's fail that no plugin can recycle.
 
 mod claims;
+mod giving;
 mod metrics;
 mod migration;
 mod provision;
@@ -26,6 +27,7 @@ use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, Queue, Rec
 use super::newest::Newest;
 use super::{PODS_BY_CLAIM, keys_of_claims};
 use crate::Settings;
+use giving::Giving;
 use metrics::BinderMetrics;
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
@@ -38,6 +40,9 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     build,
 };
 
+/// How many claims, and how many volumes, are looked after at once: what takes time is the four writes of a binding, one
+/// after the other. Upstream has one worker for each of the two.
+const WORKERS: usize = 10;
 /// Index of volumes that nobody has a claim to, by class.
 const FREE_BY_CLASS: &str = "free-volumes-by-class";
 /// Index of volumes by the claim that they name.
@@ -63,11 +68,12 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
         classes: storage_classes,
         pods,
         claim_queue: claim_queue.clone(),
+        giving: Giving::default(),
         provisions: settings.dynamic_provisioning,
         metrics,
     });
-    build.run(&claim_queue, 1, Arc::new(Claims(Arc::clone(&binder))));
-    build.run(&volume_queue, 1, Arc::new(Volumes(binder)));
+    build.run(&claim_queue, WORKERS, Arc::new(Claims(Arc::clone(&binder))));
+    build.run(&volume_queue, WORKERS, Arc::new(Volumes(binder)));
     Ok(())
 }
 
@@ -114,6 +120,7 @@ struct Binder {
     classes: Informer<StorageClass>,
     pods: Informer<Pod>,
     claim_queue: Queue,
+    giving: Giving,
     /// Whether volumes are made on demand at all.
     provisions: bool,
     metrics: Arc<BinderMetrics>,
