@@ -15,6 +15,7 @@ pub mod scale;
 pub mod typed;
 
 mod last_applied;
+mod left_alone;
 
 pub use field_manager::{ApplyError, ApplyOptions, Conflict, CustomVersions, FieldManager, Versions};
 pub use field_set::FieldSet;

@@ -86,7 +86,7 @@ impl NodeVolumes {
     }
 
     /// Mounts the volumes of a pod, which are used from now on: that is told before it is seen whether they are attached, so
-    /// that nobody detaches them in between.
+    /// that nobody detaches them in between. Those that have grown meanwhile grow with it.
     pub(crate) async fn mount(&self, client: &Client, node: &str, pod: &Pod) -> Result<Vec<UsedVolume>, Unmet> {
         let volumes = volumes_of(client, pod).await?.ok_or(Unmet::Volume)?;
         if volumes.is_empty() {
@@ -103,6 +103,7 @@ impl NodeVolumes {
             driver.stage(node, handle).await?;
             driver.publish(node, handle, uid).await?;
         }
+        self.grow(client, node, pod).await?;
         Ok(volumes)
     }
 

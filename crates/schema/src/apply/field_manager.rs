@@ -14,10 +14,10 @@ use api_machinery::time::Time;
 use serde_json::Value;
 
 use super::field_set::FieldSet;
-use super::last_applied;
-use super::managers::{Identity, Managers, Operation, Record};
+use super::managers::{Identity, MAX_UPDATE_ENTRIES, Managers, Operation, Record, sort};
 use super::path::{FieldPath, print_path};
 use super::typed::{added, compare, compare_within, fields_of, merge, remove_fields, validate};
+use super::{last_applied, left_alone};
 use crate::openapi::registered::is_registered;
 use crate::structural::Structural;
 use crate::type_node::TypeNode;
@@ -205,19 +205,47 @@ impl FieldManager<'_> {
         manager: &str,
         now: Time,
     ) -> Vec<ManagedFieldsEntry> {
-        let managers = self.record_to_start_from(Some(record), given);
+        let (written, removed) = self.changes(live, new);
+        let (mut alone, managers) = self.record_of_changes(record, given, [&written, &removed], manager);
         // An object that nobody tracks stays so; a reset begins anew.
-        if managers.entries.is_empty() && !asks_for_reset(given) {
+        if managers.entries.is_empty() && alone.is_empty() && !asks_for_reset(given) {
             return Vec::new();
         }
         let managers = self.of_known_versions(managers);
+        alone.retain(|entry| self.versions.has(&entry.api_version));
         // Upstream looks at the change in every version that a set is of, and drops the record where it cannot.
         let own = self.api_version();
-        let others = managers.entries.values().map(|record| &record.api_version).filter(|other| **other != own);
-        if !others.into_iter().all(|other| [live, new].iter().all(|object| self.versions.can_hold(other, object))) {
+        let others = managers.entries.values().map(|record| &record.api_version);
+        let mut others = others.chain(alone.iter().map(|entry| &entry.api_version)).filter(|other| **other != own);
+        if !others.all(|other| [live, new].iter().all(|object| self.versions.can_hold(other, object))) {
             return Vec::new();
         }
-        self.recorded(live, new, managers, manager, now).capped().to_entries()
+        let mut entries = self.updated(managers, written, &removed, manager, now).capped().to_entries();
+        if !alone.is_empty() {
+            entries.extend(alone);
+            sort(&mut entries);
+        }
+        entries
+    }
+
+    /// What of a record the changes cannot touch, and the rest of it, to start from.
+    fn record_of_changes(
+        &self,
+        record: &[ManagedFieldsEntry],
+        given: &[ManagedFieldsEntry],
+        changes: [&FieldSet; 2],
+        manager: &str,
+    ) -> (Vec<ManagedFieldsEntry>, Managers) {
+        let is_of_live = !self.subresource.is_empty() || given.is_empty() || given == record;
+        // Where there are too many, old ones are united, whatever they are about.
+        if !is_of_live || record.len() >= MAX_UPDATE_ENTRIES {
+            return (Vec::new(), self.record_to_start_from(Some(record), given));
+        }
+        let (alone, rest) = left_alone::split(record, changes, manager);
+        match Managers::of_entries(rest) {
+            Ok(managers) => (alone, managers),
+            Err(_) => Default::default(),
+        }
     }
 
     fn of_known_versions(&self, mut managers: Managers) -> Managers {
@@ -241,9 +269,13 @@ impl FieldManager<'_> {
 
     /// The record after an ordinary write.
     fn recorded(&self, live: &Value, new: &Value, managers: Managers, manager: &str, now: Time) -> Managers {
-        let changes = compare(live, new, self.node).without(&self.reset);
-        let (written, removed) = changes.into_written_and_removed();
+        let (written, removed) = self.changes(live, new);
         self.updated(managers, written, &removed, manager, now)
+    }
+
+    /// The places that are new or other, and those that are gone.
+    fn changes(&self, live: &Value, new: &Value) -> (FieldSet, FieldSet) {
+        compare(live, new, self.node).without(&self.reset).into_written_and_removed()
     }
 
     /// The record after an ordinary write of these places.

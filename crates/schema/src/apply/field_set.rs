@@ -67,6 +67,11 @@ impl FieldSet {
         self.entries.is_empty()
     }
 
+    /// The first steps of its places, with what it says of each.
+    pub(super) fn steps(&self) -> impl Iterator<Item = (&Element, &Entry)> {
+        self.entries.iter().map(|(step, entry)| (step, entry))
+    }
+
     /// Where a step is, or would have to be.
     fn position(&self, step: &Element) -> Result<usize, usize> {
         self.entries.binary_search_by(|(there, _)| there.cmp(step))

@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 use super::field_set::{FieldSet, FieldSetError};
 
 /// Most entries of ordinary writes; older ones are united.
-const MAX_UPDATE_ENTRIES: usize = 10;
+pub(super) const MAX_UPDATE_ENTRIES: usize = 10;
 /// The manager that united entries go to.
 const ANCIENT_MANAGER: &str = "ancient-changes";
-const FIELDS_TYPE: &str = "FieldsV1";
+pub(super) const FIELDS_TYPE: &str = "FieldsV1";
 
 /// How a manager wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -126,9 +126,9 @@ impl Managers {
     }
 
     /// Reads the typed list.
-    pub fn of_entries(entries: &[ManagedFieldsEntry]) -> Result<Self, ManagersError> {
+    pub fn of_entries<'a>(entries: impl IntoIterator<Item = &'a ManagedFieldsEntry>) -> Result<Self, ManagersError> {
         let mut managers = Self::default();
-        for (index, entry) in entries.iter().enumerate() {
+        for (index, entry) in entries.into_iter().enumerate() {
             let parts = EntryKey {
                 manager: &entry.manager,
                 operation: &entry.operation,
@@ -150,8 +150,8 @@ impl Managers {
         let mut entries: Vec<(&Identity, &Record)> =
             self.entries.iter().filter(|(_, record)| !record.set.is_empty()).collect();
         entries.sort_by_key(|(identity, record)| {
-            let seconds = record.time.unix_seconds().unwrap_or(0);
-            (identity.operation, seconds, &identity.manager, &record.api_version, &identity.subresource)
+            let texts = [&identity.manager, &record.api_version, &identity.subresource].map(String::as_str);
+            place(identity.operation.name(), record.time, texts)
         });
         entries
     }
@@ -235,6 +235,20 @@ impl Managers {
             }
         }
     }
+}
+
+/// Where an entry has its place in the list: by operation and time, then by manager, version and subresource.
+fn place<'a>(operation: &'a str, time: Time, texts: [&'a str; 3]) -> (&'a str, i64, [&'a str; 3]) {
+    (operation, time.unix_seconds().unwrap_or(0), texts)
+}
+
+/// Puts a list into the order in which it stands in objects.
+pub(super) fn sort(entries: &mut [ManagedFieldsEntry]) {
+    fn key(entry: &ManagedFieldsEntry) -> (&str, i64, [&str; 3]) {
+        let texts = [&entry.manager, &entry.api_version, &entry.subresource].map(String::as_str);
+        place(&entry.operation, entry.time.unwrap_or_default(), texts)
+    }
+    entries.sort_by(|one, other| key(one).cmp(&key(other)));
 }
 
 /// What an entry says but for its time.

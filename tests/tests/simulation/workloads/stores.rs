@@ -99,9 +99,10 @@ impl Told {
         let is_where_used = disk.on.keys().eq(users.iter().map(|(node, _)| node)) && disk.published == users;
         let asked = storage(&claim.spec.resources.requests);
         let was_never_used = pod.is_none() && disk.file_system.is_none();
-        let is_as_told = was_never_used || disk.file_system.as_ref() == Some(&storage(&status.capacity));
-        // What is on a volume grows only while a pod uses it.
+        // What is on a volume grows only while a pod uses it; where that was for a moment only, nobody may have told of it.
         let has_grown = storage(&status.capacity) == asked && status.allocated_resource_statuses.is_empty();
+        let is_untold = pod.is_none() && !has_grown && disk.file_system.as_ref() == Some(&disk.size);
+        let is_as_told = disk.file_system.as_ref() == Some(&storage(&status.capacity)) || is_untold || was_never_used;
         let is_large = disk.size == asked && is_as_told && (has_grown || pod.is_none());
         let may_stay = claim.metadata.deletion_timestamp.is_none() || pod.is_some();
         let is_well = status.phase == "Bound" && may_stay && is_where_used && is_large;

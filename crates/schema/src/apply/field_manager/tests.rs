@@ -398,3 +398,45 @@ fn short_ways_of_applies_lead_where_the_long_ones_do() {
     }
     assert!(kept > 1_000, "{kept}");
 }
+
+/// Entries that a write cannot touch are as if they had been read.
+#[test]
+fn what_a_write_leaves_alone_comes_out_as_it_would() {
+    let (mut state, mut alone) = (11, 0);
+    for round in 0..4_000_u32 {
+        let [live, mut new, first, second, third] = [(); 5].map(|()| any_object(&mut state));
+        // Most writes change a little.
+        if round % 4 > 0 {
+            let changed = new["raw"].take();
+            new.clone_from(&live);
+            new["raw"] = changed;
+        }
+        let mut managers = Managers::default();
+        for (who, operation, subresource, owned, time) in [
+            ("applier", Operation::Apply, "", first, at(3)),
+            ("writer", Operation::Update, "", second, at(2)),
+            ("kubelet", Operation::Update, "status", third, Time::default()),
+        ] {
+            let api_version = if round % 5 == 0 { "gone/v1" } else { "test/v1" };
+            let versioned = if operation == Operation::Update { api_version } else { "" };
+            let (manager, api_version) = (who.to_owned(), api_version.to_owned());
+            let identity =
+                Identity { manager, operation, api_version: versioned.into(), subresource: subresource.into() };
+            let set = fields_of(&owned, node()).difference(&UNOWNED_SET);
+            managers.entries.insert(identity, Record { api_version, set, time });
+        }
+        let record = managers.to_entries();
+        let manager = manager();
+        for who in ["writer", "another"] {
+            let (written, removed) = manager.changes(&live, &new);
+            alone += left_alone::split(&record, [&written, &removed], who).0.len();
+            for given in [&record[..], &[]] {
+                let known = manager.of_known_versions(Managers::of_entries(&record).unwrap());
+                let expected = manager.recorded(&live, &new, known, who, at(100)).capped().to_entries();
+                let found = manager.update((&live, &record), (&new, given), who, at(100));
+                assert_eq!(found, expected, "{live} {new} {record:?}");
+            }
+        }
+    }
+    assert!(alone > 1_000, "{alone}");
+}
