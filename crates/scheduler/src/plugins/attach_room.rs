@@ -1,13 +1,12 @@
 //! How many volumes a node may have attached, and at most has, as known from an earlier look: of thousands of nodes that are
 //! looked at for each pod, few have changed since, and nearly all have room.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use api_types::storage_v1::{CSINode, VolumeAttachment};
 use parking_lot::{Mutex, RwLock};
 
-use crate::cache::Snapshot;
 use crate::listers::Lister;
 use crate::node_info::NodeView;
 
@@ -26,8 +25,10 @@ pub(super) struct AttachRoom {
 
 #[derive(Default)]
 struct Known {
-    /// By the node's place in the snapshot.
+    /// By the place in the snapshot that the node had when it was looked up.
     nodes: Vec<Option<Node>>,
+    /// Where each of them is.
+    places: HashMap<Arc<str>, usize>,
     /// How often something has been forgotten: what was looked up before may be old.
     epoch: u64,
 }
@@ -39,6 +40,32 @@ struct Node {
     /// The lowest limit of its drivers.
     lowest: Option<i64>,
     attachments: usize,
+}
+
+impl Known {
+    /// Keeps what is known of a node, once: not where it had its place before.
+    fn keep(&mut self, place: usize, node: Node) {
+        self.forget(&node.name);
+        if self.nodes.len() <= place {
+            self.nodes.resize(place + 1, None);
+        }
+        let Some(slot) = self.nodes.get_mut(place) else { return };
+        self.places.insert(Arc::clone(&node.name), place);
+        if let Some(other) = slot.replace(node) {
+            self.places.remove(&other.name);
+        }
+    }
+
+    fn forget(&mut self, name: &str) {
+        if let Some(slot) = self.places.remove(name).and_then(|place| self.nodes.get_mut(place)) {
+            *slot = None;
+        }
+    }
+
+    fn forget_all(&mut self) {
+        self.nodes.clear();
+        self.places.clear();
+    }
 }
 
 /// The nodes of which something has changed.
@@ -85,7 +112,7 @@ impl AttachRoom {
     }
 
     /// Forgets what has changed; once for a pod, before its nodes are looked at.
-    pub(super) fn forget_changed(&self, snapshot: &Snapshot) {
+    pub(super) fn forget_changed(&self) {
         let changed = std::mem::take(&mut *self.changed.lock());
         if matches!(&changed, Changed::These(names) if names.is_empty()) {
             return;
@@ -93,14 +120,8 @@ impl AttachRoom {
         let mut known = self.known.write();
         known.epoch += 1;
         match changed {
-            Changed::TooMany => known.nodes.clear(),
-            Changed::These(names) => {
-                for index in names.iter().filter_map(|name| snapshot.index_of(name)) {
-                    if let Some(slot) = known.nodes.get_mut(index) {
-                        *slot = None;
-                    }
-                }
-            }
+            Changed::TooMany => known.forget_all(),
+            Changed::These(names) => names.iter().for_each(|name| known.forget(name)),
         }
     }
 
@@ -126,12 +147,7 @@ impl AttachRoom {
         let attachments = self.attachments.by_index(BY_NODE, &node.info.name).len();
         let mut known = self.known.write();
         if known.epoch == epoch {
-            if known.nodes.len() <= node.index {
-                known.nodes.resize(node.index + 1, None);
-            }
-            if let Some(slot) = known.nodes.get_mut(node.index) {
-                *slot = Some(Node { name: Arc::clone(&node.info.name), lowest, attachments });
-            }
+            known.keep(node.index, Node { name: Arc::clone(&node.info.name), lowest, attachments });
         }
         (lowest, attachments)
     }
@@ -157,7 +173,7 @@ mod tests {
         };
         let snapshot = snapshot(vec![node("a"), node("b")], vec![pod("x").claim("c").on("a")], &ClassTable::default());
         let fits = |index: usize, more: usize| {
-            room.forget_changed(&snapshot);
+            room.forget_changed();
             room.is_certain(snapshot.view(index).unwrap(), more)
         };
         // Nothing says how many a node may have.
@@ -188,7 +204,7 @@ mod tests {
         }
         for (name, fits) in [("a", false), ("b", true), ("a", false)] {
             let snapshot = snapshot(vec![node(name)], vec![], &ClassTable::default());
-            room.forget_changed(&snapshot);
+            room.forget_changed();
             assert_eq!(room.is_certain(snapshot.view(0).unwrap(), 3), fits, "{name}");
         }
     }
@@ -202,10 +218,28 @@ mod tests {
         let view = snapshot.view(0).unwrap();
         let epoch = room.known.read().epoch;
         room.has_changed("a");
-        room.forget_changed(&snapshot);
+        room.forget_changed();
         room.look(view, epoch);
         assert!(room.known.read().nodes.iter().all(Option::is_none));
         room.look(view, epoch + 1);
         assert_eq!(room.known.read().nodes.len(), 1);
+    }
+
+    /// One that has another place now must not be found where it was, should it come back there.
+    #[test]
+    fn a_node_is_known_in_one_place() {
+        let node = |name: &Arc<str>| Node { name: Arc::clone(name), lowest: None, attachments: 0 };
+        let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
+        let there = |known: &Known| known.nodes.iter().flatten().map(|node| node.name.to_string()).collect::<Vec<_>>();
+        let mut known = Known::default();
+        known.keep(2, node(&a));
+        known.keep(0, node(&a));
+        assert_eq!((there(&known), known.places.len()), (vec!["a".to_owned()], 1));
+        known.keep(0, node(&b));
+        known.keep(1, node(&a));
+        assert_eq!((there(&known), known.places.len()), (vec!["b".to_owned(), "a".to_owned()], 2));
+        known.forget("b");
+        known.forget("c");
+        assert_eq!((there(&known), known.places.len()), (vec!["a".to_owned()], 1));
     }
 }

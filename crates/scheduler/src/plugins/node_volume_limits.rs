@@ -162,11 +162,11 @@ impl NodeVolumeLimits {
 }
 
 impl PreFilter for NodeVolumeLimits {
-    fn pre_filter(&self, cx: CycleCx<'_>, state: &mut CycleState, pod: &PodInfo) -> Result<PreFiltered, Status> {
+    fn pre_filter(&self, _: CycleCx<'_>, state: &mut CycleState, pod: &PodInfo) -> Result<PreFiltered, Status> {
         if !pod.has_volumes() || !may_be_attached(&pod.pod) {
             return Ok(PreFiltered::Skip);
         }
-        self.room.forget_changed(cx.snapshot);
+        self.room.forget_changed();
         state.put(Wanted(self.of_pod(&pod.pod)));
         Ok(PreFiltered::All)
     }
