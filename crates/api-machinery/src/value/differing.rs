@@ -3,6 +3,7 @@
 use super::{Value, ValueMap, to_value};
 use crate::json::Writer;
 use crate::leaf::encoding::Leaf;
+use crate::quantity::Quantity;
 use crate::reflect::{self, Field, List, Map, Reflect, StructType, View};
 
 /// The members of two structs of one type in which they differ, as free-form maps. Structs on the way are looked into;
@@ -86,9 +87,15 @@ fn identical(one: &dyn Field, other: &dyn Field) -> bool {
             same
         }
         (View::Optional(Some(a)), View::Optional(Some(b))) => identical(a, b),
-        (View::Leaf(a), View::Leaf(b)) => written(a) == written(b),
+        (View::Leaf(a), View::Leaf(b)) => are_written_alike(a, b),
         _ => reflect::equal(one, other),
     }
+}
+
+/// Of all leaves, only quantities that mean the same may be written in several ways.
+fn are_written_alike(one: &dyn Leaf, other: &dyn Leaf) -> bool {
+    let has_one_text = one.downcast_ref::<Quantity>().is_none();
+    (has_one_text && one.equal(other)) || written(one) == written(other)
 }
 
 fn written(leaf: &dyn Leaf) -> String {
@@ -102,4 +109,32 @@ fn identical_lists(one: &dyn List, other: &dyn List) -> bool {
         (Some(a), Some(b)) => identical(a, b),
         _ => false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::intstr::IntOrString;
+    use crate::leaf::RawJson;
+    use crate::time::Time;
+
+    #[test]
+    fn leaves_are_told_apart_as_they_are_written() {
+        let quantity = |text: &str| Quantity::parse(text).unwrap();
+        let raw = |text: &str| RawJson::from_text(text.to_owned());
+        let cases: [(&dyn Leaf, &dyn Leaf, bool); 9] = [
+            (&quantity("1"), &quantity("1"), true),
+            (&quantity("1Gi"), &quantity("1073741824"), false),
+            (&quantity("1"), &quantity("2"), false),
+            (&Time::from_unix_seconds(1), &Time::from_unix_seconds(1), true),
+            (&Time::from_unix_seconds(1), &Time::from_unix_seconds(2), false),
+            (&raw("{}"), &raw("{}"), true),
+            (&raw("{}"), &raw(r#"{"a":1}"#), false),
+            (&IntOrString::Int(80), &IntOrString::Int(80), true),
+            (&IntOrString::Int(80), &IntOrString::Str("80".to_owned()), false),
+        ];
+        for (place, (one, other, expected)) in cases.into_iter().enumerate() {
+            assert_eq!(are_written_alike(one, other), expected, "case {place}");
+        }
+    }
 }

@@ -196,6 +196,10 @@ impl Driver {
             next.metadata.finalizers.retain(|own| own != FINALIZER);
             return settled(attachments.update(&next).await);
         }
+        // An attachment that was asked for long ago may be of a volume that has gone since.
+        if self.admin.all::<PersistentVolume>().get_opt(&handle).await?.is_none() {
+            return Ok(());
+        }
         if !is_ours {
             let mut next = attachment.clone();
             next.metadata.finalizers.push(FINALIZER.to_owned());

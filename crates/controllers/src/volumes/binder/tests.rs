@@ -1,10 +1,13 @@
 //! Plans from tables, and the binder against the fake server.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use api_machinery::quantity::Quantity;
 use api_machinery::value::{Value, from_value};
 use api_types::core_v1::constants::persistent_volume_phase as phase;
+use base::Rng;
+use client::{FaultLayer, Faults};
 use component_helpers::volumes::matching::NodeScope;
 use component_helpers::volumes::names::{
     BETA_STORAGE_PROVISIONER, BIND_COMPLETED, BOUND_BY_CONTROLLER, MIGRATED_TO, PRE_RESIZE_CAPACITY, PROVISIONED_BY,
@@ -378,6 +381,26 @@ fn reasons(run: &Running) -> Vec<String> {
 fn is(phases: &[(String, String)], expected: &[(&str, &str)]) {
     let phases: Vec<_> = phases.iter().map(|(name, phase)| (name.as_str(), phase.as_str())).collect();
     assert_eq!(phases, expected);
+}
+
+/// They are looked after at once, and nothing is written in vain.
+#[tokio::test(start_paused = true)]
+async fn claims_that_come_together_get_a_volume_each() {
+    const COUNT: usize = 12;
+    let run = Running::start_over(&[DESCRIPTOR], Settings::default(), |server| {
+        let slow = Faults { delay: 1.0, delay_limit: Duration::from_millis(100), ..Faults::default() };
+        Arc::new(FaultLayer::new(server.transport(), slow, Rng::seeded(1)))
+    });
+    for number in 0..COUNT {
+        run.put(VOLUMES_AT, &volume(&format!("v{number}"), "fast"));
+        run.put(CLAIMS_AT, &claim(&format!("c{number}"), Some("fast")));
+    }
+    run_until_idle().await;
+    assert!(phases(&run).iter().all(|(_, phase)| phase == "Bound"), "{:?}", phases(&run));
+    let taken = run.server.objects(CLAIMS_AT);
+    let taken: BTreeSet<&str> = taken.iter().map(|claim| text(claim, &["spec", "volumeName"])).collect();
+    assert_eq!(taken.len(), COUNT);
+    assert_eq!(run.requests("PUT", "/persistentvolume"), 4 * COUNT, "the four writes of each binding");
 }
 
 #[tokio::test(start_paused = true)]
