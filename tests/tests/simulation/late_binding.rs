@@ -8,6 +8,7 @@ use api_types::core_v1::Pod;
 use client::Faults;
 use serde_json::{Value, json};
 use testing::{CORES_PER_NODE, Cluster, NODES, Part, Shape, Store};
+use tokio::time::Instant;
 
 use crate::simulate;
 use crate::workloads::{NAMESPACE, create, is_ready, is_refused};
@@ -36,7 +37,7 @@ async fn get(cluster: &Cluster, name: &str) -> Pod {
 
 /// The scheduler that leads, once there is one.
 async fn leader(cluster: &Cluster) -> Part {
-    let leases = cluster.admin().namespaced::<Lease>("kube-system");
+    let (leases, end) = (cluster.admin().namespaced::<Lease>("kube-system"), Instant::now() + SUCCESSION);
     loop {
         let lease = leases.get_opt("kube-scheduler").await.expect("leases can be read");
         let holder = lease.and_then(|lease| lease.spec.holder_identity).unwrap_or_default();
@@ -44,6 +45,7 @@ async fn leader(cluster: &Cluster) -> Part {
         if let Some(part) = cluster.parts().into_iter().find(leads) {
             return part;
         }
+        assert!(Instant::now() < end, "nobody leads, but {holder:?}");
         tokio::time::sleep(SOON).await;
     }
 }
