@@ -199,6 +199,9 @@ mod tests {
         }
     }
 
+    /// What a quota says is used, at which versions; when pods came, and what the controller wrote; who was not charged.
+    type Case<'a> = (&'a [(u64, u64)], [&'a [u64]; 2], &'a [&'a str]);
+
     #[test]
     fn a_pod_is_charged_before_it_is_let_in() {
         let quota = |version: u64, used: u64| {
@@ -209,20 +212,19 @@ mod tests {
             let name = version.to_string();
             json!({"metadata": {"name": name, "uid": name, "namespace": BOUNDED, "resourceVersion": name}})
         };
-        // What the quota says is used, at which version, when pods came, what the controller wrote, and who was not charged.
-        let cases: [(&[(u64, u64)], &[u64], &[u64], &[&str]); 8] = [
-            (&[(1, 0), (2, 1), (4, 2)], &[3, 5], &[1], &[]),
-            (&[(1, 0), (2, 2)], &[3, 5], &[1], &[]),
-            (&[(1, 0), (2, 1)], &[3, 5], &[1], &["5"]),
-            (&[(1, 0), (4, 1)], &[3], &[1], &["3"]),
+        let cases: [Case<'_>; 8] = [
+            (&[(1, 0), (2, 1), (4, 2)], [&[3, 5], &[1]], &[]),
+            (&[(1, 0), (2, 2)], [&[3, 5], &[1]], &[]),
+            (&[(1, 0), (2, 1)], [&[3, 5], &[1]], &["5"]),
+            (&[(1, 0), (4, 1)], [&[3], &[1]], &["3"]),
             // It was counted late, and rises again with what is counted.
-            (&[(1, 0), (2, 1), (4, 0), (5, 1)], &[3, 6], &[1, 4, 5], &["6"]),
-            (&[(1, 0), (2, 1), (3, 0), (5, 1)], &[4, 6], &[1, 3], &[]),
+            (&[(1, 0), (2, 1), (4, 0), (5, 1)], [&[3, 6], &[1, 4, 5]], &["6"]),
+            (&[(1, 0), (2, 1), (3, 0), (5, 1)], [&[4, 6], &[1, 3]], &[]),
             // More than is allowed.
-            (&[(1, 3), (2, 4)], &[3], &[1], &["3"]),
-            (&[(1, 0), (2, 3)], &[3, 4, 5, 6], &[1], &["6"]),
+            (&[(1, 3), (2, 4)], [&[3], &[1]], &["3"]),
+            (&[(1, 0), (2, 3)], [&[3, 4, 5, 6], &[1]], &["6"]),
         ];
-        for (said, came, counted, expected) in cases {
+        for (said, [came, counted], expected) in cases {
             let said: Vec<Value> = said.iter().map(|(version, used)| quota(*version, *used)).collect();
             let mut pods = History::<Pod>::default();
             pods.relist("0", Vec::new());
