@@ -92,8 +92,8 @@ pub(super) fn delayed_volumes(listers: &Listers, _nodes: usize, pods: usize) -> 
     (0..pods).try_for_each(|number| put::<PersistentVolumeClaim>(listers, &volume_claim(number, DELAYED, None)))
 }
 
-/// Devices on every node, and a claim for one of them for each pod, so many that none is left; `SchedulingWithResourceClaimTemplate` of `scheduler_perf`,
-/// after the claims were made of their template.
+/// Devices on every node, and a claim for one of them for each pod, so many that none is left;
+/// `SchedulingWithResourceClaimTemplate` of `scheduler_perf`, after the claims were made of their template.
 pub(super) fn devices(listers: &Listers, nodes: usize, pods: usize) -> Result<()> {
     let selector = json!({"cel": {"expression": format!("device.driver == '{DRIVER}'")}});
     put::<DeviceClass>(listers, &json!({"metadata": {"name": "bench"}, "spec": {"selectors": [selector]}}))?;

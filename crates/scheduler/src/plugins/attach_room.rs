@@ -68,6 +68,22 @@ impl Known {
     }
 }
 
+/// The room that a node has for volumes.
+#[derive(Clone, Copy)]
+pub(super) struct Room {
+    /// The lowest limit of its drivers; none where none has any.
+    pub(super) lowest: Option<i64>,
+    /// The most volumes that it has: some are perhaps counted twice.
+    most: usize,
+}
+
+impl Room {
+    /// Whether so many more are certainly within a limit. Where they are not, they may be all the same.
+    pub(super) fn is_certain(self, more: usize, limit: Option<i64>) -> bool {
+        limit.is_none_or(|limit| i64::try_from(self.most + more).is_ok_and(|all| all <= limit))
+    }
+}
+
 /// The nodes of which something has changed.
 enum Changed {
     These(HashSet<String>),
@@ -125,9 +141,8 @@ impl AttachRoom {
         }
     }
 
-    /// Whether the node certainly has room for so many more volumes, of whichever drivers. Where it has not, it may have all
-    /// the same: some are perhaps counted twice.
-    pub(super) fn is_certain(&self, node: NodeView<'_>, more: usize) -> bool {
+    /// What is known of a node.
+    pub(super) fn of(&self, node: NodeView<'_>) -> Room {
         let is_this = |known: &&Node| Arc::ptr_eq(&known.name, &node.info.name);
         let (known, epoch) = {
             let all = self.known.read();
@@ -135,8 +150,7 @@ impl AttachRoom {
             (known.map(|known| (known.lowest, known.attachments)), all.epoch)
         };
         let (lowest, attachments) = known.unwrap_or_else(|| self.look(node, epoch));
-        let most = node.info.shared_volumes + attachments + more;
-        lowest.is_none_or(|lowest| i64::try_from(most).is_ok_and(|most| most <= lowest))
+        Room { lowest, most: node.info.shared_volumes + attachments }
     }
 
     /// Looks a node up; kept where nothing was forgotten meanwhile.
@@ -174,7 +188,8 @@ mod tests {
         let snapshot = snapshot(vec![node("a"), node("b")], vec![pod("x").claim("c").on("a")], &ClassTable::default());
         let fits = |index: usize, more: usize| {
             room.forget_changed();
-            room.is_certain(snapshot.view(index).unwrap(), more)
+            let room = room.of(snapshot.view(index).unwrap());
+            room.is_certain(more, room.lowest)
         };
         // Nothing says how many a node may have.
         assert!(fits(0, 99) && fits(1, 99));
@@ -205,7 +220,8 @@ mod tests {
         for (name, fits) in [("a", false), ("b", true), ("a", false)] {
             let snapshot = snapshot(vec![node(name)], vec![], &ClassTable::default());
             room.forget_changed();
-            assert_eq!(room.is_certain(snapshot.view(0).unwrap(), 3), fits, "{name}");
+            let seen = room.of(snapshot.view(0).unwrap());
+            assert_eq!(seen.is_certain(3, seen.lowest), fits, "{name}");
         }
     }
 

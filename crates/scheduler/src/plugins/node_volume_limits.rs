@@ -68,6 +68,11 @@ fn count_of(driver: &CSINodeDriver) -> Option<i64> {
     driver.allocatable.as_ref()?.count.map(i64::from)
 }
 
+/// The limit that a node has for a driver.
+fn limit_of(node: &CSINode, driver: &str) -> Option<i64> {
+    node.spec.drivers.iter().find(|own| own.name == driver).and_then(count_of)
+}
+
 /// The limits that a node has, by driver.
 fn limits(node: &CSINode) -> BTreeMap<&str, i64> {
     let drivers = node.spec.drivers.iter();
@@ -176,15 +181,19 @@ impl Filter for NodeVolumeLimits {
     fn filter(&self, state: &CycleState, _: &PodInfo, node: NodeView<'_>) -> StatusResult {
         let Some(Wanted(wanted)) = state.get::<Wanted>() else { return Ok(()) };
         let wanted = wanted.as_ref().map_err(Clone::clone)?;
-        if self.drivers.is_none() && self.room.is_certain(node, wanted.len()) {
-            return Ok(());
-        }
-        let csi = self.nodes.find("", &node.name);
-        if let Some(driver) = self.missing(csi.as_deref(), wanted) {
+        let csi = || self.nodes.find("", &node.name);
+        if self.drivers.is_some()
+            && let Some(driver) = self.missing(csi().as_deref(), wanted)
+        {
             return Err(Status::unschedulable(format!("{driver} CSI driver is not installed on the node")));
         }
-        let Some(csi) = csi else { return Ok(()) };
-        if self.room.is_certain(node, wanted.len()) {
+        let room = self.room.of(node);
+        if room.is_certain(wanted.len(), room.lowest) {
+            return Ok(());
+        }
+        let Some(csi) = csi() else { return Ok(()) };
+        let lowest = wanted.iter().filter_map(|volume| limit_of(&csi, &volume.driver)).min();
+        if room.is_certain(wanted.len(), lowest) {
             return Ok(());
         }
         let limits = limits(&csi);
