@@ -12,8 +12,8 @@ use component_base::Gates;
 use component_base::metrics::{Metrics, MetricsOptions};
 use scheduler::framework::BuildCx;
 use scheduler::{
-    ALL, ClusterWriter, Listers, NoEvents, Parallelism, QueueOptions, Scheduler, SchedulerMetrics, SchedulerOptions,
-    WriteError, build_profiles, default_configuration,
+    ALL, ClusterWriter, NoEvents, Parallelism, QueueOptions, Scheduler, SchedulerMetrics, SchedulerOptions, WriteError,
+    build_profiles, default_configuration,
 };
 use tokio::sync::Notify;
 
@@ -66,14 +66,14 @@ impl ClusterWriter for Confirming {
     }
 }
 
-fn scheduler(writer: Arc<Confirming>, listers: &Arc<Listers>) -> Result<Arc<Scheduler>> {
+fn scheduler(writer: Arc<Confirming>, objects: &Arc<Written>) -> Result<Arc<Scheduler>> {
     let metrics = Arc::new(SchedulerMetrics::new(&Metrics::new(MetricsOptions::default())));
     let parallelism = Parallelism::of_machine(default_configuration().parallelism.unwrap_or(1));
     let cx = BuildCx {
-        listers: Arc::clone(listers),
+        listers: Arc::clone(&objects.listers),
         gates: Gates::default(),
         writer: writer.clone(),
-        objects: Arc::new(Written(Arc::clone(listers))),
+        objects: objects.clone(),
         events: Arc::new(NoEvents),
         gate: Arc::default(),
         waiting: Arc::default(),
@@ -106,14 +106,14 @@ fn scheduler(writer: Arc<Confirming>, listers: &Arc<Listers>) -> Result<Arc<Sche
 pub(super) async fn measure(plan: &Plan, shape: &Shape) -> Result<Round> {
     let (nodes, wanted) = (shape.nodes(plan.nodes), shape.pods(plan.pods));
     let writer = Arc::new(Confirming { wanted, ..Confirming::default() });
-    let listers = Arc::new(Listers::in_memory());
+    let objects = Arc::new(Written::nothing());
     if let Some(needs) = shape.needs {
-        needs(&listers, nodes, wanted)?;
+        needs(&objects, nodes, wanted)?;
     }
-    let scheduler = scheduler(Arc::clone(&writer), &listers)?;
+    let scheduler = scheduler(Arc::clone(&writer), &objects)?;
     for number in 0..nodes {
         let node = Arc::new(workload::node(number)?);
-        listers.of::<Node>().put(Arc::clone(&node));
+        objects.listers.of::<Node>().put(Arc::clone(&node));
         scheduler.node_added(&node);
     }
     let mut pods = shape.all_pods(plan.pods)?;
@@ -122,7 +122,7 @@ pub(super) async fn measure(plan: &Plan, shape: &Shape) -> Result<Round> {
         pod.metadata.resource_version = "1".into();
     }
     let pods: Vec<Arc<Pod>> = pods.into_iter().map(Arc::new).collect();
-    pods.iter().for_each(|pod| listers.of::<Pod>().put(Arc::clone(pod)));
+    pods.iter().for_each(|pod| objects.listers.of::<Pod>().put(Arc::clone(pod)));
     let tasks = TaskGroup::new("bench");
     tasks.spawn("scheduler", Arc::clone(&scheduler).run(tasks.clone(), tasks.token()));
     let (meter, watch) = (CpuMeter::start(std::process::id())?, Stopwatch::start());

@@ -66,7 +66,7 @@ fn persistent_volume(name: &str, claim: &str, class: &str) -> Value {
 }
 
 /// A volume for each pod, made and bound before, and nodes that take so many; `SchedulingCSIPVs` of `scheduler_perf`.
-pub(super) fn bound_volumes(listers: &Listers, nodes: usize, pods: usize) -> Result<()> {
+pub(super) fn bound_volumes(Written { listers, .. }: &Written, nodes: usize, pods: usize) -> Result<()> {
     for number in 0..nodes {
         let drivers = json!([{"name": DRIVER, "nodeID": "bench", "allocatable": {"count": ATTACHABLE}}]);
         let name = format!("node-{number:05}");
@@ -85,16 +85,26 @@ pub(super) fn bound_volumes(listers: &Listers, nodes: usize, pods: usize) -> Res
 }
 
 /// A claim for each pod whose volume is made where the pod goes; upstream's benchmark has none of these.
-pub(super) fn delayed_volumes(listers: &Listers, _nodes: usize, pods: usize) -> Result<()> {
+pub(super) fn delayed_volumes(written: &Written, _nodes: usize, pods: usize) -> Result<()> {
     let class =
         json!({"metadata": {"name": DELAYED}, "provisioner": DRIVER, "volumeBindingMode": "WaitForFirstConsumer"});
-    put::<StorageClass>(listers, &class)?;
-    (0..pods).try_for_each(|number| put::<PersistentVolumeClaim>(listers, &volume_claim(number, DELAYED, None)))
+    put::<StorageClass>(&written.listers, &class)?;
+    for number in 0..pods {
+        put::<PersistentVolumeClaim>(&written.listers, &volume_claim(number, DELAYED, None))?;
+        let claim = claim_name(number);
+        put::<PersistentVolume>(&written.to_be_made, &persistent_volume(&volume_for(&claim), &claim, DELAYED))?;
+    }
+    Ok(())
+}
+
+/// The volume that is made for a claim.
+fn volume_for(claim: &str) -> String {
+    format!("volume-of-{claim}")
 }
 
 /// Devices on every node, and a claim for one of them for each pod, so many that none is left;
 /// `SchedulingWithResourceClaimTemplate` of `scheduler_perf`, after the claims were made of their template.
-pub(super) fn devices(listers: &Listers, nodes: usize, pods: usize) -> Result<()> {
+pub(super) fn devices(Written { listers, .. }: &Written, nodes: usize, pods: usize) -> Result<()> {
     let selector = json!({"cel": {"expression": format!("device.driver == '{DRIVER}'")}});
     put::<DeviceClass>(listers, &json!({"metadata": {"name": "bench"}, "spec": {"selectors": [selector]}}))?;
     for number in 0..nodes {
@@ -117,14 +127,24 @@ pub(super) fn devices(listers: &Listers, nodes: usize, pods: usize) -> Result<()
 }
 
 /// Writes what plugins write into what they read.
-pub(super) struct Written(pub(super) Arc<Listers>);
+pub(super) struct Written {
+    /// What they read.
+    pub(super) listers: Arc<Listers>,
+    /// Volumes that are made once their pods have nodes, made before: that is not the scheduler's work.
+    to_be_made: Listers,
+}
 
 impl Written {
+    /// There is nothing yet.
+    pub(super) fn nothing() -> Self {
+        Self { listers: Arc::new(Listers::in_memory()), to_be_made: Listers::in_memory() }
+    }
+
     fn write<T: Kind + Object + Clone>(&self, object: &T) -> T {
         let mut written = object.clone();
         let version: u64 = written.meta().resource_version.parse().unwrap_or(0);
         written.meta_mut().resource_version = (version + 1).to_string();
-        self.0.of::<T>().put(Arc::new(written.clone()));
+        self.listers.of::<T>().put(Arc::new(written.clone()));
         written
     }
 }
@@ -134,9 +154,10 @@ impl ObjectWriter for Written {
     /// The node is chosen: the volume is made, and the claim bound.
     async fn update_claim(&self, claim: &PersistentVolumeClaim) -> Result<PersistentVolumeClaim, WriteError> {
         let written = self.write(claim);
-        let name = format!("volume-of-{}", claim.metadata.name);
-        let volume = persistent_volume(&name, &claim.metadata.name, DELAYED);
-        put::<PersistentVolume>(&self.0, &volume).map_err(|error| WriteError::Failed(error.to_string()))?;
+        let name = volume_for(&claim.metadata.name);
+        let made = self.to_be_made.of::<PersistentVolume>().get("", &name);
+        let made = made.map_err(|error| WriteError::Failed(error.to_string()))?;
+        self.listers.of::<PersistentVolume>().put(made);
         let mut bound = written.clone();
         bound.spec.volume_name = name;
         bound.metadata.annotations.insert(BIND_COMPLETED.into(), "yes".into());
@@ -145,7 +166,7 @@ impl ObjectWriter for Written {
     }
 
     async fn device_claim(&self, namespace: &str, name: &str) -> Result<ResourceClaim, WriteError> {
-        let found = self.0.of::<ResourceClaim>().get(namespace, name);
+        let found = self.listers.of::<ResourceClaim>().get(namespace, name);
         found.map(|claim| (*claim).clone()).map_err(|error: NotFound| WriteError::NotFound(error.to_string()))
     }
 

@@ -10,9 +10,7 @@ use api_types::core_v1::{
     PodAntiAffinity, PodSchedulingGate, TopologySpreadConstraint, WeightedPodAffinityTerm,
 };
 
-use scheduler::Listers;
-
-use super::objects;
+use super::objects::{self, Written};
 use super::workload::{self, HOSTNAME, ZONE, ZONES};
 
 /// So many groups of pods keep away from, or close to, their own kind: none has more pods than there are nodes.
@@ -43,7 +41,7 @@ pub struct Shape {
 }
 
 /// Puts what pods need where plugins find it.
-pub(super) type Needs = fn(&Listers, usize, usize) -> Result<()>;
+pub(super) type Needs = fn(&Written, usize, usize) -> Result<()>;
 
 const fn shape(name: &'static str, published: Option<f64>, share: usize, change: fn(&mut Pod, usize)) -> Shape {
     Shape { name, published, share, share_of_nodes: 1, change, beside: None, needs: None }

@@ -30,23 +30,25 @@ impl DeviceUse {
     }
 }
 
+/// The devices of a pool that are allocated, by name.
+pub(crate) type Devices = BTreeMap<String, DeviceUse>;
+
 /// The devices that are allocated, by driver, pool and name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Allocated {
-    pools: HashMap<String, HashMap<String, BTreeMap<String, DeviceUse>>>,
+    pools: HashMap<String, HashMap<String, Devices>>,
 }
 
 impl Allocated {
     /// What is taken of a device.
     #[must_use]
     pub fn of(&self, driver: &str, pool: &str, device: &str) -> Option<&DeviceUse> {
-        self.pools.get(driver)?.get(pool)?.get(device)
+        self.in_pool(driver, pool)?.get(device)
     }
 
-    /// The devices of a pool of which something is taken.
-    pub fn in_pool<'a>(&'a self, driver: &str, pool: &str) -> impl Iterator<Item = &'a str> {
-        let devices = self.pools.get(driver).and_then(|pools| pools.get(pool));
-        devices.into_iter().flatten().map(|(name, _)| name.as_str())
+    /// The devices of a pool of which something is taken; none where all of it is free.
+    pub(crate) fn in_pool(&self, driver: &str, pool: &str) -> Option<&Devices> {
+        self.pools.get(driver)?.get(pool)
     }
 
     /// Adds what a claim has. Whether parts of devices are told apart from whole ones is `shares`.

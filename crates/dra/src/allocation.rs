@@ -9,53 +9,60 @@ use api_types::resource_v1::{
 };
 use base::Rng;
 
-use crate::allocator::{AllocateError, CandidateNode};
-use crate::pools::Offer;
+use crate::allocator::AllocateError;
 use crate::requests::{Part, Request, Wanted};
-use crate::search::Choice;
+use crate::solution::Taken;
 
 /// What a claim gets.
 pub(crate) fn result(
-    claim: &Wanted<'_>,
-    choices: &[&Choice<'_>],
-    node: CandidateNode<'_>,
+    claim: Wanted<'_>,
+    taken: &[&Taken],
+    node: &str,
     rng: &Rng,
 ) -> Result<AllocationResult, AllocateError> {
-    let results = choices.iter().filter_map(|choice| device(claim, choice, rng)).collect();
-    let config = configuration(claim, choices);
+    let results = taken.iter().filter_map(|taken| device(claim, taken, rng)).collect();
+    let config = configuration(claim, taken);
     Ok(AllocationResult {
         devices: DeviceAllocationResult { results, config },
-        node_selector: selector(choices, node)?,
+        node_selector: selector(taken, node)?,
         allocation_timestamp: None,
     })
 }
 
-fn part_of<'w, 'a>(claim: &'w Wanted<'a>, choice: &Choice<'_>) -> Option<(&'w Request<'a>, &'w Part<'a>)> {
-    let request = claim.requests.get(choice.request)?;
-    Some((request, request.parts.get(choice.part)?))
+/// Sees that what a claim gets can be written out.
+///
+/// # Errors
+/// When it cannot be stated which nodes reach all of it.
+pub(crate) fn check(taken: &[&Taken]) -> Result<(), AllocateError> {
+    reach(taken).map(drop)
 }
 
-fn device(claim: &Wanted<'_>, choice: &Choice<'_>, rng: &Rng) -> Option<DeviceRequestAllocationResult> {
-    let (_, part) = part_of(claim, choice)?;
-    let Offer { device, slice } = choice.offer;
+fn part_of<'w>(claim: Wanted<'w>, taken: &Taken) -> Option<(&'w Request, &'w Part)> {
+    let request = claim.requests.get(taken.request)?;
+    Some((request, request.parts.get(taken.part)?))
+}
+
+fn device(claim: Wanted<'_>, taken: &Taken, rng: &Rng) -> Option<DeviceRequestAllocationResult> {
+    let (_, part) = part_of(claim, taken)?;
+    let (device, offered) = taken.device()?;
     Some(DeviceRequestAllocationResult {
         request: part.name.clone(),
-        driver: slice.spec.driver.clone(),
-        pool: slice.spec.pool.name.clone(),
+        driver: offered.driver.clone(),
+        pool: offered.pool.name.clone(),
         device: device.name.clone(),
         admin_access: part.is_admin.then_some(true),
-        tolerations: part.tolerations.to_vec(),
+        tolerations: part.tolerations.clone(),
         binding_conditions: device.binding_conditions.clone(),
         binding_failure_conditions: device.binding_failure_conditions.clone(),
-        share_id: choice.consumed.is_some().then(|| rng.uuid()),
-        consumed_capacity: choice.consumed.clone().unwrap_or_default(),
+        share_id: taken.consumed.is_some().then(|| rng.uuid()),
+        consumed_capacity: taken.consumed.clone().unwrap_or_default(),
     })
 }
 
 /// Which part of each request was chosen, in the order of the requests.
-fn chosen_parts<'w, 'a>(claim: &'w Wanted<'a>, choices: &[&Choice<'_>]) -> Vec<(&'w Request<'a>, &'w Part<'a>)> {
-    let mut parts: Vec<(&Request<'a>, &Part<'a>)> = Vec::new();
-    for found in choices.iter().filter_map(|choice| part_of(claim, choice)) {
+fn chosen_parts<'w>(claim: Wanted<'w>, taken: &[&Taken]) -> Vec<(&'w Request, &'w Part)> {
+    let mut parts: Vec<(&Request, &Part)> = Vec::new();
+    for found in taken.iter().filter_map(|taken| part_of(claim, taken)) {
         if !parts.iter().any(|(_, part)| std::ptr::eq(*part, found.1)) {
             parts.push(found);
         }
@@ -64,8 +71,8 @@ fn chosen_parts<'w, 'a>(claim: &'w Wanted<'a>, choices: &[&Choice<'_>]) -> Vec<(
 }
 
 /// The configurations of the classes, then those of the claim.
-fn configuration(claim: &Wanted<'_>, choices: &[&Choice<'_>]) -> Vec<DeviceAllocationConfiguration> {
-    let parts = chosen_parts(claim, choices);
+fn configuration(claim: Wanted<'_>, taken: &[&Taken]) -> Vec<DeviceAllocationConfiguration> {
+    let parts = chosen_parts(claim, taken);
     let mut all = Vec::new();
     let mut seen = BTreeSet::new();
     for (_, part) in &parts {
@@ -82,8 +89,8 @@ fn configuration(claim: &Wanted<'_>, choices: &[&Choice<'_>]) -> Vec<DeviceAlloc
         }));
     }
     for own in &claim.claim.spec.devices.config {
-        let is_named = |request: &Request<'_>, part: &Part<'_>| {
-            own.requests.iter().any(|name| name == request.name || *name == part.name)
+        let is_named = |request: &Request, part: &Part| {
+            own.requests.iter().any(|name| *name == request.name || *name == part.name)
         };
         let named = parts.iter().filter(|(request, part)| is_named(request, part)).count();
         // As upstream, one that names several requests is there for each of them.
@@ -98,27 +105,45 @@ fn configuration(claim: &Wanted<'_>, choices: &[&Choice<'_>]) -> Vec<DeviceAlloc
     all
 }
 
-/// The nodes from which all devices can be used; none where that is every node.
-fn selector(choices: &[&Choice<'_>], node: CandidateNode<'_>) -> Result<Option<NodeSelector>, AllocateError> {
-    let mut merged = NodeSelectorTerm::default();
-    for Offer { device, slice } in choices.iter().map(|choice| choice.offer) {
-        let by_device = slice.spec.per_device_node_selection == Some(true);
-        let name = if by_device { &device.node_name } else { &slice.spec.node_name };
-        let selector = if by_device { &device.node_selector } else { &slice.spec.node_selector };
+/// Which nodes reach all devices of a claim.
+enum Reach<'a> {
+    /// The one that was looked at.
+    ThisNode,
+    /// Those that all of these select.
+    Selected(Vec<&'a NodeSelectorTerm>),
+}
+
+fn reach<'a>(taken: &[&'a Taken]) -> Result<Reach<'a>, AllocateError> {
+    let mut terms = Vec::new();
+    for (device, offered) in taken.iter().filter_map(|taken| taken.device()) {
+        let by_device = offered.per_device_node_selection == Some(true);
+        let name = if by_device { &device.node_name } else { &offered.node_name };
+        let selector = if by_device { &device.node_selector } else { &offered.node_selector };
         if device.binds_to_node == Some(true) || name.as_ref().is_some_and(|name| !name.is_empty()) {
-            return Ok(Some(one_node(node.name)));
+            return Ok(Reach::ThisNode);
         }
         match selector.as_ref().map(|selector| selector.node_selector_terms.as_slice()).unwrap_or_default() {
             [] => {}
-            [term] => {
-                add_new(&mut merged.match_expressions, &term.match_expressions);
-                add_new(&mut merged.match_fields, &term.match_fields);
-            }
+            [term] => terms.push(term),
             terms => {
                 let text = format!("unsupported number of node selector terms: {}", terms.len());
                 return Err(AllocateError::Failed(text));
             }
         }
+    }
+    Ok(Reach::Selected(terms))
+}
+
+/// The nodes from which all devices can be used; none where that is every node.
+fn selector(taken: &[&Taken], node: &str) -> Result<Option<NodeSelector>, AllocateError> {
+    let terms = match reach(taken)? {
+        Reach::ThisNode => return Ok(Some(one_node(node))),
+        Reach::Selected(terms) => terms,
+    };
+    let mut merged = NodeSelectorTerm::default();
+    for term in terms {
+        add_new(&mut merged.match_expressions, &term.match_expressions);
+        add_new(&mut merged.match_fields, &term.match_fields);
     }
     let says_nothing = merged.match_expressions.is_empty() && merged.match_fields.is_empty();
     Ok((!says_nothing).then(|| NodeSelector { node_selector_terms: vec![merged] }))

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use api_machinery::quantity::Quantity;
 use api_types::resource_v1::Device;
 
-use crate::allocated::Allocated;
+use crate::allocated::{Allocated, Devices};
 use crate::pools::Pool;
 
 /// What is left of the counters of a pool, by set and name.
@@ -22,9 +22,9 @@ impl<'a> Counters<'a> {
         if left.0.is_empty() {
             return left;
         }
-        for name in allocated.in_pool(pool.driver, pool.name) {
+        for name in allocated.in_pool(pool.driver, pool.name).into_iter().flat_map(Devices::keys) {
             let mut devices = pool.slices.iter().flat_map(|slice| &slice.spec.devices);
-            if let Some(device) = devices.find(|device| device.name == name) {
+            if let Some(device) = devices.find(|device| device.name == *name) {
                 left.change(device, Quantity::sub);
             }
         }

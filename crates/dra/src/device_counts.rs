@@ -31,10 +31,11 @@ impl DeviceCounts {
     /// When the class's selectors do not tell.
     pub fn of(&self, node: CandidateNode<'_>, class: &DeviceClass) -> Result<(i64, i64), AllocateError> {
         let who = || format!("class {}", class.metadata.name);
+        let expressions = self.slices.expressions(&class.spec.selectors);
         let (mut all, mut taken) = (0, 0);
         for pool in self.slices.pools_of(node) {
             for offer in pool.devices.iter().copied().filter(|offer| offer.is_reached(node)) {
-                if !selects(&self.selectors, &class.spec.selectors, offer, &who)? {
+                if !selects(&self.selectors, &expressions, offer, &who)? {
                     continue;
                 }
                 all += 1;

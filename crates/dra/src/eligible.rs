@@ -2,27 +2,27 @@
 
 use api_types::resource_v1::constants::device_taint_effect::{NO_EXECUTE, NO_SCHEDULE};
 use api_types::resource_v1::constants::device_toleration_operator::EXISTS;
-use api_types::resource_v1::{Device, DeviceSelector, DeviceTaint, DeviceToleration};
+use api_types::resource_v1::{Device, DeviceTaint, DeviceToleration};
 
 use crate::allocator::AllocateError;
 use crate::features::Features;
 use crate::pools::Offer;
 use crate::requests::{Part, Wanted, full_name};
 use crate::selector::Selectors;
+use crate::verdicts::Expression;
 
 /// Whether all expressions want the device. `who` states them.
 pub(crate) fn selects(
     selectors: &Selectors,
-    expressions: &[DeviceSelector],
+    expressions: &[Option<Expression>],
     offer: Offer<'_>,
     who: &dyn Fn() -> String,
 ) -> Result<bool, AllocateError> {
-    for (place, selector) in expressions.iter().enumerate() {
+    for (place, expression) in expressions.iter().enumerate() {
         // A selector of a kind that this build does not know selects nothing.
-        let Some(cel) = &selector.cel else { return Ok(false) };
-        let wanted = selectors.matches(&cel.expression, &offer.slice.spec.driver, offer.device);
-        let wanted = wanted.map_err(|error| AllocateError::Failed(format!("{}: selector #{place}: {error}", who())))?;
-        if !wanted {
+        let Some(expression) = expression else { return Ok(false) };
+        let wanted = expression.wants(selectors, offer);
+        if !wanted.map_err(|error| AllocateError::Failed(format!("{}: selector #{place}: {error}", who())))? {
             return Ok(false);
         }
     }
@@ -33,13 +33,12 @@ pub(crate) fn selects(
 pub(crate) fn is_wanted(
     selectors: &Selectors,
     claim: &Wanted<'_>,
-    part: &Part<'_>,
+    part: &Part,
     offer: Offer<'_>,
 ) -> Result<bool, AllocateError> {
     let class = || format!("class {}", part.class.metadata.name);
     let own = || format!("claim {}", full_name(claim.claim));
-    Ok(selects(selectors, &part.class.spec.selectors, offer, &class)?
-        && selects(selectors, part.selectors, offer, &own)?)
+    Ok(selects(selectors, &part.of_class, offer, &class)? && selects(selectors, &part.of_request, offer, &own)?)
 }
 
 /// Whether this build can allocate the device with the features that are on.

@@ -16,8 +16,10 @@ mod pools;
 mod requests;
 mod search;
 pub mod selector;
+mod solution;
 #[cfg(test)]
 mod tests;
+mod verdicts;
 
 pub use allocated::{Allocated, DeviceUse};
 pub use allocator::{AllocateError, Allocator, CandidateNode, Inventory};
@@ -28,3 +30,4 @@ pub use features::{
 };
 pub use pools::Slices;
 pub use selector::Selectors;
+pub use solution::Solution;

@@ -4,20 +4,27 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use api_types::core_v1::NodeSelector;
-use api_types::resource_v1::{Device, ResourceSlice};
+use api_types::resource_v1::{Device, DeviceSelector, ResourceSlice};
 use component_helpers::node_affinity::selector_matches;
 
 use crate::allocator::CandidateNode;
+use crate::verdicts::{Expression, Judged};
+
+/// A pool by its driver and its name.
+type PoolKey = (String, String);
 
 /// All slices, by pool and by what they can be of use to. They are sorted once, for any number of allocators.
 #[derive(Default)]
 pub struct Slices {
     /// By driver and pool.
-    pools: BTreeMap<(String, String), Newest>,
-    /// The pools with slices of one node.
-    of_node: HashMap<String, BTreeSet<(String, String)>>,
-    /// The pools with slices that are not of one node.
-    anywhere: BTreeSet<(String, String)>,
+    pools: Vec<(PoolKey, Newest)>,
+    /// The places of the pools with slices of one node.
+    of_node: HashMap<String, BTreeSet<usize>>,
+    /// The places of the pools with slices that are not of one node.
+    anywhere: BTreeSet<usize>,
+    /// How many devices there are.
+    devices: usize,
+    judged: Judged,
 }
 
 /// The slices of a pool that count: those of its newest generation.
@@ -26,6 +33,8 @@ struct Newest {
     generation: i64,
     /// By name.
     slices: Vec<Arc<ResourceSlice>>,
+    /// The number of the first device; the others follow it.
+    first: usize,
     /// What is wrong with them, once somebody has looked.
     problem: OnceLock<Option<String>>,
 }
@@ -70,7 +79,11 @@ pub(crate) struct Pool<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Offer<'a> {
     pub(crate) device: &'a Device,
-    pub(crate) slice: &'a ResourceSlice,
+    pub(crate) slice: &'a Arc<ResourceSlice>,
+    /// Its place in the slice.
+    pub(crate) place: usize,
+    /// Its number among all that are offered.
+    pub(crate) number: usize,
 }
 
 fn reaches(
@@ -111,46 +124,63 @@ impl Slices {
     /// Sorts slices.
     #[must_use]
     pub fn of(slices: &[Arc<ResourceSlice>]) -> Self {
-        let mut sorted = Self::default();
+        let mut pools: BTreeMap<PoolKey, Newest> = BTreeMap::new();
         for slice in slices {
             let key = (slice.spec.driver.clone(), slice.spec.pool.name.clone());
-            match slice.spec.node_name.as_deref() {
-                Some(node) if !node.is_empty() && slice.spec.shared_counters.is_empty() => {
-                    sorted.of_node.entry(node.to_owned()).or_default().insert(key.clone());
-                }
-                _ => {
-                    sorted.anywhere.insert(key.clone());
+            pools.entry(key).or_default().add(slice);
+        }
+        let mut sorted = Self { pools: pools.into_iter().collect(), ..Self::default() };
+        for (place, (_, pool)) in sorted.pools.iter_mut().enumerate() {
+            pool.slices.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
+            pool.first = sorted.devices;
+            for slice in &pool.slices {
+                sorted.devices += slice.spec.devices.len();
+                match slice.spec.node_name.as_deref() {
+                    Some(node) if !node.is_empty() && slice.spec.shared_counters.is_empty() => {
+                        sorted.of_node.entry(node.to_owned()).or_default().insert(place);
+                    }
+                    _ => {
+                        sorted.anywhere.insert(place);
+                    }
                 }
             }
-            sorted.pools.entry(key).or_default().add(slice);
-        }
-        for pool in sorted.pools.values_mut() {
-            pool.slices.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
         }
         sorted
     }
 
+    /// The expressions of selectors, with what they said of these devices.
+    pub(crate) fn expressions(&self, selectors: &[DeviceSelector]) -> Vec<Option<Expression>> {
+        self.judged.expressions(selectors, self.devices)
+    }
+
     /// The pools that a node reaches, those whose devices wait for conditions last.
     pub(crate) fn pools_of(&self, node: CandidateNode<'_>) -> Vec<Pool<'_>> {
-        let own = self.of_node.get(node.name).into_iter().flatten();
-        let keys: BTreeSet<_> = own.chain(&self.anywhere).collect();
-        let mut pools: Vec<Pool<'_>> = keys.into_iter().filter_map(|key| self.pool(key, node)).collect();
+        let nothing = BTreeSet::new();
+        let places = self.of_node.get(node.name).unwrap_or(&nothing).union(&self.anywhere);
+        let mut pools: Vec<Pool<'_>> = places.filter_map(|place| self.pool(*place, node)).collect();
         let waits = |pool: &Pool<'_>| pool.devices.iter().any(|offer| !offer.device.binding_conditions.is_empty());
         pools.sort_by_cached_key(waits);
         pools
     }
 
     /// A pool as a node sees it; none where it has nothing for the node, or nothing that is up to date.
-    fn pool<'a>(&'a self, key: &'a (String, String), node: CandidateNode<'_>) -> Option<Pool<'a>> {
-        let newest = self.pools.get(key)?;
+    fn pool(&self, place: usize, node: CandidateNode<'_>) -> Option<Pool<'_>> {
+        let ((driver, name), newest) = self.pools.get(place)?;
         let slices = newest.slices.as_slice();
         if !slices.iter().any(|slice| is_relevant(slice, node)) {
             return None;
         }
-        let offers = |slice: &'a ResourceSlice| slice.spec.devices.iter().map(move |device| Offer { device, slice });
-        let devices = slices.iter().filter(|slice| has_devices(slice, node)).flat_map(|slice| offers(slice)).collect();
+        let mut devices = Vec::new();
+        let mut number = newest.first;
+        for slice in slices {
+            let own = slice.spec.devices.iter().enumerate();
+            if has_devices(slice, node) {
+                devices.extend(own.map(|(place, device)| Offer { device, slice, place, number: number + place }));
+            }
+            number += slice.spec.devices.len();
+        }
         let (is_incomplete, problem) = (newest.is_incomplete(), newest.problem());
-        Some(Pool { driver: &key.0, name: &key.1, devices, slices, is_incomplete, problem })
+        Some(Pool { driver, name, devices, slices, is_incomplete, problem })
     }
 }
 

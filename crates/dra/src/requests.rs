@@ -3,33 +3,37 @@
 use std::sync::Arc;
 
 use api_types::resource_v1::constants::device_allocation_mode::ALL_FITTING;
-use api_types::resource_v1::{
-    CapacityRequirements, DeviceClass, DeviceRequest, DeviceSelector, DeviceToleration, ResourceClaim,
-};
+use api_types::resource_v1::{CapacityRequirements, DeviceClass, DeviceRequest, DeviceToleration, ResourceClaim};
 
 use crate::allocator::{AllocateError, Inventory};
 use crate::features::Features;
+use crate::pools::Slices;
+use crate::verdicts::Expression;
 
 /// A claim and what it asks for.
+#[derive(Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     pub(crate) claim: &'a ResourceClaim,
-    pub(crate) requests: Vec<Request<'a>>,
+    pub(crate) requests: &'a [Request],
 }
 
 /// A request: what it asks for, the best first. Without alternatives it is one.
-pub(crate) struct Request<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) parts: Vec<Part<'a>>,
+pub(crate) struct Request {
+    pub(crate) name: String,
+    pub(crate) parts: Vec<Part>,
 }
 
 /// What a request, or one of its alternatives, asks for.
-pub(crate) struct Part<'a> {
+pub(crate) struct Part {
     /// `request`, or `request/alternative`.
     pub(crate) name: String,
     pub(crate) class: Arc<DeviceClass>,
-    pub(crate) selectors: &'a [DeviceSelector],
-    pub(crate) tolerations: &'a [DeviceToleration],
-    pub(crate) capacity: Option<&'a CapacityRequirements>,
+    /// The class's expressions.
+    pub(crate) of_class: Vec<Option<Expression>>,
+    /// Its own.
+    pub(crate) of_request: Vec<Option<Expression>>,
+    pub(crate) tolerations: Vec<DeviceToleration>,
+    pub(crate) capacity: Option<CapacityRequirements>,
     pub(crate) is_admin: bool,
     /// So many devices; none for all that fit.
     pub(crate) count: Option<usize>,
@@ -40,23 +44,24 @@ pub(crate) fn full_name(claim: &ResourceClaim) -> String {
     format!("{}/{}", claim.metadata.namespace, claim.metadata.name)
 }
 
-/// The claim with its requests.
-pub(crate) fn wanted<'a>(
-    claim: &'a ResourceClaim,
+/// The requests of a claim, to be served of what is offered.
+pub(crate) fn requests_of(
+    claim: &ResourceClaim,
+    offered: &Slices,
     inventory: &dyn Inventory,
     features: Features,
-) -> Result<Wanted<'a>, AllocateError> {
+) -> Result<Vec<Request>, AllocateError> {
     let requests = claim.spec.devices.requests.iter();
-    let requests = requests.map(|request| made_ready(claim, request, inventory, features)).collect::<Result<_, _>>()?;
-    Ok(Wanted { claim, requests })
+    requests.map(|request| made_ready(claim, request, offered, inventory, features)).collect()
 }
 
-fn made_ready<'a>(
+fn made_ready(
     claim: &ResourceClaim,
-    request: &'a DeviceRequest,
+    request: &DeviceRequest,
+    offered: &Slices,
     inventory: &dyn Inventory,
     features: Features,
-) -> Result<Request<'a>, AllocateError> {
+) -> Result<Request, AllocateError> {
     let failed = |what: String| AllocateError::failed(claim, &request.name, &what);
     let class_of = |name: &str| {
         let found = inventory.class(name);
@@ -71,12 +76,14 @@ fn made_ready<'a>(
         if is_admin && !features.admin_access {
             return Err(failed("admin access is requested, but the feature is disabled".to_owned()));
         }
+        let class = class_of(&exact.device_class_name)?;
         parts.push(Part {
             name: request.name.clone(),
-            class: class_of(&exact.device_class_name)?,
-            selectors: &exact.selectors,
-            tolerations: &exact.tolerations,
-            capacity: exact.capacity.as_ref(),
+            of_class: offered.expressions(&class.spec.selectors),
+            of_request: offered.expressions(&exact.selectors),
+            class,
+            tolerations: exact.tolerations.clone(),
+            capacity: exact.capacity.clone(),
             is_admin,
             count: count_of(&exact.allocation_mode, exact.count),
         });
@@ -84,12 +91,14 @@ fn made_ready<'a>(
         return Err(failed("has subrequests, but the DRAPrioritizedList feature is disabled".to_owned()));
     }
     for own in request.first_available.iter().filter(|_| request.exactly.is_none()) {
+        let class = class_of(&own.device_class_name)?;
         parts.push(Part {
             name: format!("{}/{}", request.name, own.name),
-            class: class_of(&own.device_class_name)?,
-            selectors: &own.selectors,
-            tolerations: &own.tolerations,
-            capacity: own.capacity.as_ref(),
+            of_class: offered.expressions(&class.spec.selectors),
+            of_request: offered.expressions(&own.selectors),
+            class,
+            tolerations: own.tolerations.clone(),
+            capacity: own.capacity.clone(),
             is_admin: false,
             count: count_of(&own.allocation_mode, own.count),
         });
@@ -97,5 +106,5 @@ fn made_ready<'a>(
     if parts.is_empty() {
         return Err(failed("unknown request type".to_owned()));
     }
-    Ok(Request { name: &request.name, parts })
+    Ok(Request { name: request.name.clone(), parts })
 }

@@ -1,11 +1,11 @@
 //! The search: depth first over claims, requests and devices, with a way back.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use api_machinery::quantity::Quantity;
 use api_types::resource_v1::constants::ALLOCATION_RESULTS_MAX;
 
-use crate::allocated::{Allocated, DeviceUse};
+use crate::allocated::{Allocated, DeviceUse, Devices};
 use crate::allocator::{AllocateError, CandidateNode};
 use crate::capacity::{Amounts, consumed};
 use crate::constraints::Constraint;
@@ -53,14 +53,13 @@ pub(crate) struct Search<'s, 'a> {
     node: CandidateNode<'s>,
     claims: &'s [Wanted<'a>],
     pools: &'s [Pool<'a>],
-    allocated: &'s Allocated,
+    /// What others have of each pool.
+    taken: Vec<Option<&'s Devices>>,
     selectors: &'s Selectors,
     is_over: &'s dyn Fn() -> bool,
     constraints: Vec<Vec<Constraint<'a>>>,
     counters: Vec<Counters<'a>>,
     chosen: Vec<Choice<'a>>,
-    /// Whether a part wants a device: both stay what they are.
-    wants: HashMap<(PartPlace, DevicePlace), bool>,
     /// The devices of parts that ask for all.
     all: BTreeMap<PartPlace, Vec<DevicePlace>>,
     has_met_invalid: bool,
@@ -85,13 +84,12 @@ impl<'s, 'a: 's> Search<'s, 'a> {
             node,
             claims,
             pools,
-            allocated,
+            taken: pools.iter().map(|pool| allocated.in_pool(pool.driver, pool.name)).collect(),
             selectors,
             is_over,
             constraints: claims.iter().map(of_claim).collect(),
             counters: pools.iter().map(|pool| Counters::of(pool, allocated)).collect(),
             chosen: Vec::new(),
-            wants: HashMap::new(),
             all: BTreeMap::new(),
             has_met_invalid: false,
         }
@@ -119,7 +117,7 @@ impl<'s, 'a: 's> Search<'s, 'a> {
                 let count = match asked.count {
                     Some(count) => count,
                     None => {
-                        let devices = self.list_all(wanted, own, (claim, request, part), asked)?;
+                        let devices = self.list_all(claim, wanted, own, asked)?;
                         let count = devices.len();
                         self.all.insert((claim, request, part), devices);
                         count
@@ -140,11 +138,11 @@ impl<'s, 'a: 's> Search<'s, 'a> {
 
     /// The devices that a part wants which asks for all.
     fn list_all(
-        &mut self,
+        &self,
+        place: usize,
         claim: &Wanted<'a>,
-        request: &Request<'a>,
-        place: PartPlace,
-        part: &Part<'a>,
+        request: &Request,
+        part: &Part,
     ) -> Result<Vec<DevicePlace>, AllocateError> {
         let mut found = Vec::new();
         for (number, pool) in self.pools.iter().enumerate() {
@@ -158,12 +156,12 @@ impl<'s, 'a: 's> Search<'s, 'a> {
                     "asks for all devices, but resource pool {}/{} is currently {state}",
                     pool.driver, pool.name
                 );
-                return Err(AllocateError::failed(claim.claim, request.name, &what));
+                return Err(AllocateError::failed(claim.claim, &request.name, &what));
             }
             for index in 0..pool.devices.len() {
                 let device = (number, index);
                 let Some(offer) = self.offer(device) else { continue };
-                if self.wants(place, part, device, offer)? && self.gives(part, offer).is_some() {
+                if self.wants(place, part, offer)? && self.gives(part, offer).is_some() {
                     found.push(device);
                 }
             }
@@ -175,31 +173,20 @@ impl<'s, 'a: 's> Search<'s, 'a> {
         self.pools.get(pool)?.devices.get(index).copied()
     }
 
-    /// Whether a part wants a device, and the node reaches it.
-    fn wants(
-        &mut self,
-        place: PartPlace,
-        part: &Part<'a>,
-        device: DevicePlace,
-        offer: Offer<'a>,
-    ) -> Result<bool, AllocateError> {
-        if let Some(known) = self.wants.get(&(place, device)) {
-            return Ok(*known);
-        }
-        let Some(claim) = self.claims.get(place.0) else { return Ok(false) };
-        let wanted = is_understood(offer.device, self.features)
+    /// Whether a part of a claim wants a device, and the node reaches it.
+    fn wants(&self, claim: usize, part: &Part, offer: Offer<'a>) -> Result<bool, AllocateError> {
+        let Some(claim) = self.claims.get(claim) else { return Ok(false) };
+        Ok(is_understood(offer.device, self.features)
             && is_wanted(self.selectors, claim, part, offer)?
-            && offer.is_reached(self.node);
-        self.wants.insert((place, device), wanted);
-        Ok(wanted)
+            && offer.is_reached(self.node))
     }
 
     /// What the device would give a part; none where it cannot.
-    fn gives(&self, part: &Part<'_>, offer: Offer<'_>) -> Option<Amounts> {
+    fn gives(&self, part: &Part, offer: Offer<'_>) -> Option<Amounts> {
         if !self.features.consumable_capacity {
             return Some(Amounts::new());
         }
-        consumed(offer.device, part.capacity.map(|capacity| &capacity.requests))
+        consumed(offer.device, part.capacity.as_ref().map(|capacity| &capacity.requests))
     }
 
     /// Goes on from here; whether that leads to a solution.
@@ -225,7 +212,7 @@ impl<'s, 'a: 's> Search<'s, 'a> {
     }
 
     /// Tries one alternative of a request after the other.
-    fn choose_part(&mut self, at: At, request: &Request<'a>) -> Result<bool, AllocateError> {
+    fn choose_part(&mut self, at: At, request: &Request) -> Result<bool, AllocateError> {
         let of_claim = self.chosen.iter().filter(|choice| choice.claim == at.claim).count();
         for (number, part) in request.parts.iter().enumerate() {
             let listed = || self.all.get(&(at.claim, at.request, number)).map_or(0, Vec::len);
@@ -240,7 +227,7 @@ impl<'s, 'a: 's> Search<'s, 'a> {
     }
 
     /// Takes the next of all devices that a part wants.
-    fn take_listed(&mut self, at: At, place: PartPlace, part: &Part<'a>) -> Result<bool, AllocateError> {
+    fn take_listed(&mut self, at: At, place: PartPlace, part: &Part) -> Result<bool, AllocateError> {
         let device = self.all.get(&place).and_then(|devices| devices.get(at.devices).copied());
         let Some((device, offer)) = device.and_then(|device| Some((device, self.offer(device)?))) else {
             return Ok(false);
@@ -257,7 +244,7 @@ impl<'s, 'a: 's> Search<'s, 'a> {
                     "cannot add device {} because a claim constraint would not be satisfied",
                     offer.device.name
                 );
-                let request = claim.requests.get(at.request).map_or("", |request| request.name);
+                let request = claim.requests.get(at.request).map_or("", |request| &request.name);
                 return Err(AllocateError::failed(claim.claim, request, &what));
             }
         }
@@ -269,7 +256,7 @@ impl<'s, 'a: 's> Search<'s, 'a> {
     }
 
     /// Takes one device after the other, from where the last one was found.
-    fn take_next(&mut self, at: At, place: PartPlace, part: &Part<'a>) -> Result<bool, AllocateError> {
+    fn take_next(&mut self, at: At, place: PartPlace, part: &Part) -> Result<bool, AllocateError> {
         for (number, pool) in self.pools.iter().enumerate().skip(at.from.0) {
             if pool.is_incomplete {
                 continue;
@@ -281,7 +268,7 @@ impl<'s, 'a: 's> Search<'s, 'a> {
             let first = if number == at.from.0 { at.from.1 } else { 0 };
             for (index, offer) in pool.devices.iter().copied().enumerate().skip(first) {
                 let device = (number, index);
-                if self.is_in_use(at.claim, part, device, offer) || !self.wants(place, part, device, offer)? {
+                if self.is_in_use(at.claim, part, device, offer) || !self.wants(at.claim, part, offer)? {
                     continue;
                 }
                 if !matches!(self.choose(place, part, device, offer), Chosen::Yes) {
@@ -300,25 +287,24 @@ impl<'s, 'a: 's> Search<'s, 'a> {
         self.features.consumable_capacity && offer.device.allow_multiple_allocations == Some(true)
     }
 
-    fn use_of(&self, offer: Offer<'_>) -> Option<&'s DeviceUse> {
-        let spec = &offer.slice.spec;
-        self.allocated.of(&spec.driver, &spec.pool.name, &offer.device.name)
+    fn use_of(&self, (pool, _): DevicePlace, offer: Offer<'_>) -> Option<&'s DeviceUse> {
+        self.taken.get(pool)?.as_ref()?.get(&offer.device.name)
     }
 
     /// Whether somebody has the device whom a part does not bear.
-    fn is_in_use(&self, claim: usize, part: &Part<'_>, device: DevicePlace, offer: Offer<'_>) -> bool {
+    fn is_in_use(&self, claim: usize, part: &Part, device: DevicePlace, offer: Offer<'_>) -> bool {
         let mut choices = self.chosen.iter().filter(|choice| choice.place == device);
         if part.is_admin {
             return choices.any(|choice| choice.claim == claim);
         }
         if self.is_shared(offer) {
-            return self.use_of(offer).is_some_and(DeviceUse::is_exclusive);
+            return self.use_of(device, offer).is_some_and(DeviceUse::is_exclusive);
         }
         let takes = |choice: &Choice<'_>| !self.part_of(choice).is_some_and(|part| part.is_admin);
-        self.use_of(offer).is_some() || choices.any(takes)
+        self.use_of(device, offer).is_some() || choices.any(takes)
     }
 
-    fn part_of(&self, choice: &Choice<'_>) -> Option<&'s Part<'a>> {
+    fn part_of(&self, choice: &Choice<'_>) -> Option<&'a Part> {
         self.claims.get(choice.claim)?.requests.get(choice.request)?.parts.get(choice.part)
     }
 
@@ -326,7 +312,7 @@ impl<'s, 'a: 's> Search<'s, 'a> {
     fn has_left(&self, device: DevicePlace, offer: Offer<'_>, wanted: &Amounts) -> bool {
         wanted.iter().all(|(name, amount)| {
             let mut sum: Quantity = amount.clone();
-            if let Some(taken) = self.use_of(offer).and_then(|taken| taken.consumed(name)) {
+            if let Some(taken) = self.use_of(device, offer).and_then(|taken| taken.consumed(name)) {
                 sum.add(taken);
             }
             let chosen = self.chosen.iter().filter(|choice| choice.place == device);
@@ -338,8 +324,8 @@ impl<'s, 'a: 's> Search<'s, 'a> {
     }
 
     /// Chooses a device, if taints, capacity, counters and constraints let it be.
-    fn choose(&mut self, place: PartPlace, part: &Part<'a>, device: DevicePlace, offer: Offer<'a>) -> Chosen {
-        if self.features.device_taints && !is_tolerated(offer.device, part.tolerations) {
+    fn choose(&mut self, place: PartPlace, part: &Part, device: DevicePlace, offer: Offer<'a>) -> Chosen {
+        if self.features.device_taints && !is_tolerated(offer.device, &part.tolerations) {
             return Chosen::No;
         }
         let Some(amounts) = self.gives(part, offer) else { return Chosen::No };
@@ -363,12 +349,13 @@ impl<'s, 'a: 's> Search<'s, 'a> {
     }
 
     /// Whether a device takes from counters; one that has done so already does not do so again.
-    fn takes_counters(&self, part: &Part<'_>, device: DevicePlace, offer: Offer<'_>) -> bool {
-        let is_taken = || self.use_of(offer).is_some() || self.chosen.iter().any(|choice| choice.place == device);
+    fn takes_counters(&self, part: &Part, device: DevicePlace, offer: Offer<'_>) -> bool {
+        let is_taken =
+            || self.use_of(device, offer).is_some() || self.chosen.iter().any(|choice| choice.place == device);
         !part.is_admin && !offer.device.consumes_counters.is_empty() && !is_taken()
     }
 
-    fn give_back(&mut self, part: &Part<'_>, device: DevicePlace, offer: Offer<'a>) {
+    fn give_back(&mut self, part: &Part, device: DevicePlace, offer: Offer<'a>) {
         if self.takes_counters(part, device, offer)
             && let Some(counters) = self.counters.get_mut(device.0)
         {
@@ -377,18 +364,18 @@ impl<'s, 'a: 's> Search<'s, 'a> {
     }
 
     /// Takes the device into all constraints of its claim that are about the part, or into none.
-    fn satisfy(&mut self, place: PartPlace, part: &Part<'a>, offer: Offer<'a>) -> bool {
+    fn satisfy(&mut self, place: PartPlace, part: &Part, offer: Offer<'a>) -> bool {
         let request = self.claims.get(place.0).and_then(|claim| claim.requests.get(place.1));
         let (Some(request), Some(constraints)) = (request, self.constraints.get_mut(place.0)) else { return false };
         let mut added = 0;
-        let mut own = constraints.iter_mut().filter(|constraint| constraint.covers(request.name, &part.name));
+        let mut own = constraints.iter_mut().filter(|constraint| constraint.covers(&request.name, &part.name));
         let fits = own.all(|constraint| {
             let fits = constraint.add(offer);
             added += usize::from(fits);
             fits
         });
         if !fits {
-            let own = constraints.iter_mut().filter(|constraint| constraint.covers(request.name, &part.name));
+            let own = constraints.iter_mut().filter(|constraint| constraint.covers(&request.name, &part.name));
             own.take(added).for_each(Constraint::undo);
         }
         fits
@@ -401,7 +388,7 @@ impl<'s, 'a: 's> Search<'s, 'a> {
         let Some(part) = request.parts.get(place.2) else { return };
         self.give_back(part, choice.place, choice.offer);
         if let Some(constraints) = self.constraints.get_mut(place.0) {
-            let own = constraints.iter_mut().filter(|constraint| constraint.covers(request.name, &part.name));
+            let own = constraints.iter_mut().filter(|constraint| constraint.covers(&request.name, &part.name));
             own.for_each(Constraint::undo);
         }
     }

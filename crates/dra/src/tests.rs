@@ -59,7 +59,8 @@ impl World {
         let allocator =
             Allocator::new(self.features, claims, Arc::new(Slices::of(&slices)), Arc::new(allocated), selectors);
         let labels = BTreeMap::from([("zone".to_owned(), "z".to_owned())]);
-        allocator.allocate(CandidateNode { name: "n", labels: &labels }, None, self, &Rng::seeded(1), &|| false)
+        let found = allocator.find(CandidateNode { name: "n", labels: &labels }, None, self, &|| false)?;
+        found.map(|found| allocator.results(&found, "n", None, self, &Rng::seeded(1))).transpose()
     }
 
     /// The devices as `request:device`, those of each claim together; `-` where there are not enough, or the error.
@@ -487,9 +488,8 @@ fn nobody_waits_for_ever() {
     let allocator =
         Allocator::new(ALL, claims, Arc::new(Slices::of(&slices)), Arc::default(), Arc::new(Selectors::new(true)));
     let labels = BTreeMap::new();
-    let outcome =
-        allocator.allocate(CandidateNode { name: "n", labels: &labels }, None, &world, &Rng::seeded(1), &|| true);
-    assert_eq!(outcome, Err(AllocateError::Timeout));
+    let outcome = allocator.find(CandidateNode { name: "n", labels: &labels }, None, &world, &|| true);
+    assert_eq!(outcome.unwrap_err(), AllocateError::Timeout);
     let mut world = world;
     world.classes.clear();
     let text =

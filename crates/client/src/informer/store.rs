@@ -1,6 +1,6 @@
 //! The objects of one kind and scope, by key and by index. Readers never wait for handlers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use api_machinery::object::Object;
@@ -26,24 +26,43 @@ struct Contents<T> {
 
 struct Index<T> {
     values_of: IndexFn<T>,
-    keys: BTreeMap<String, BTreeSet<ObjectKey>>,
+    keys: HashMap<String, BTreeSet<ObjectKey>>,
 }
 
 impl<T> Index<T> {
     fn add(&mut self, key: &ObjectKey, object: &T) {
-        for value in (self.values_of)(object) {
+        let values = (self.values_of)(object);
+        self.add_under(values, key);
+    }
+
+    fn add_under(&mut self, values: Vec<String>, key: &ObjectKey) {
+        for value in values {
             self.keys.entry(value).or_default().insert(key.clone());
         }
     }
 
     fn remove(&mut self, key: &ObjectKey, object: &T) {
-        for value in (self.values_of)(object) {
-            if let Some(keys) = self.keys.get_mut(&value) {
+        let values = (self.values_of)(object);
+        self.remove_under(&values, key);
+    }
+
+    fn remove_under(&mut self, values: &[String], key: &ObjectKey) {
+        for value in values {
+            if let Some(keys) = self.keys.get_mut(value) {
                 keys.remove(key);
                 if keys.is_empty() {
-                    self.keys.remove(&value);
+                    self.keys.remove(value);
                 }
             }
+        }
+    }
+
+    /// Most changes of an object do not change what it is found under.
+    fn change(&mut self, key: &ObjectKey, old: &T, new: &T) {
+        let (before, now) = ((self.values_of)(old), (self.values_of)(new));
+        if before != now {
+            self.remove_under(&before, key);
+            self.add_under(now, key);
         }
     }
 }
@@ -86,7 +105,7 @@ impl<T: Object> ObjectStore<T> {
         if contents.indexes.contains_key(name) {
             return;
         }
-        let mut index = Index { values_of: Box::new(values_of), keys: BTreeMap::new() };
+        let mut index = Index { values_of: Box::new(values_of), keys: HashMap::new() };
         for (key, object) in &contents.objects {
             index.add(key, object);
         }
@@ -137,7 +156,10 @@ impl<T: Object> ObjectStore<T> {
 
     pub(crate) fn index_values(&self, name: &str) -> Vec<String> {
         let contents = self.contents.read();
-        contents.indexes.get(name).map(|index| index.keys.keys().cloned().collect()).unwrap_or_default()
+        let mut values: Vec<String> =
+            contents.indexes.get(name).map(|index| index.keys.keys().cloned().collect()).unwrap_or_default();
+        values.sort_unstable();
+        values
     }
 
     pub(crate) fn version(&self) -> String {
@@ -153,14 +175,14 @@ impl<T: Object> ObjectStore<T> {
         let mut contents = self.contents.write();
         let Contents { objects, by_hash, indexes, .. } = &mut *contents;
         by_hash.put(name_of(key), object);
-        let old = objects.insert(key.clone(), Arc::clone(object));
-        for index in indexes.values_mut() {
-            if let Some(old) = &old {
-                index.remove(key, old);
-            }
-            index.add(key, object);
-        }
-        old
+        let Some(slot) = objects.get_mut(key) else {
+            objects.insert(key.clone(), Arc::clone(object));
+            indexes.values_mut().for_each(|index| index.add(key, object));
+            return None;
+        };
+        let old = std::mem::replace(slot, Arc::clone(object));
+        indexes.values_mut().for_each(|index| index.change(key, &old, object));
+        Some(old)
     }
 
     /// Takes an object out and answers with it.

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use api_types::storage_v1::{CSINode, VolumeAttachment};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 
 use crate::listers::Lister;
 use crate::node_info::NodeView;
@@ -15,20 +15,27 @@ pub(super) const BY_NODE: &str = "node";
 /// Where more nodes than these have changed since the last pod, nothing is known any more.
 const MAX_CHANGED: usize = 4096;
 
+/// So many nodes are shared at a time between what is known and what pods look at.
+const CHUNK: usize = 64;
+
 /// What is known of the nodes.
 pub(super) struct AttachRoom {
     nodes: Lister<CSINode>,
     attachments: Lister<VolumeAttachment>,
-    known: RwLock<Known>,
+    known: Mutex<Known>,
     changed: Mutex<Changed>,
 }
 
+/// What is known of nodes by the place in the snapshot that each had when it was looked up. Copies share it, and whoever
+/// changes one of them copies the list of chunks, and a chunk.
+type Places = Arc<Vec<Arc<Chunk>>>;
+type Chunk = [Option<Node>; CHUNK];
+
 #[derive(Default)]
 struct Known {
-    /// By the place in the snapshot that the node had when it was looked up.
-    nodes: Vec<Option<Node>>,
-    /// Where each of them is.
-    places: HashMap<Arc<str>, usize>,
+    places: Places,
+    /// Where each of the nodes is.
+    of_name: HashMap<Arc<str>, usize>,
     /// How often something has been forgotten: what was looked up before may be old.
     epoch: u64,
 }
@@ -46,26 +53,38 @@ impl Known {
     /// Keeps what is known of a node, once: not where it had its place before.
     fn keep(&mut self, place: usize, node: Node) {
         self.forget(&node.name);
-        if self.nodes.len() <= place {
-            self.nodes.resize(place + 1, None);
+        while self.places.len() <= place / CHUNK {
+            Arc::make_mut(&mut self.places).push(Arc::new([const { None }; CHUNK]));
         }
-        let Some(slot) = self.nodes.get_mut(place) else { return };
-        self.places.insert(Arc::clone(&node.name), place);
-        if let Some(other) = slot.replace(node) {
-            self.places.remove(&other.name);
+        self.of_name.insert(Arc::clone(&node.name), place);
+        if let Some(other) = self.slot(place).and_then(|slot| slot.replace(node)) {
+            self.of_name.remove(&other.name);
         }
     }
 
     fn forget(&mut self, name: &str) {
-        if let Some(slot) = self.places.remove(name).and_then(|place| self.nodes.get_mut(place)) {
+        if let Some(place) = self.of_name.remove(name)
+            && let Some(slot) = self.slot(place)
+        {
             *slot = None;
         }
     }
 
-    fn forget_all(&mut self) {
-        self.nodes.clear();
-        self.places.clear();
+    fn slot(&mut self, place: usize) -> Option<&mut Option<Node>> {
+        Arc::make_mut(Arc::make_mut(&mut self.places).get_mut(place / CHUNK)?).get_mut(place % CHUNK)
     }
+
+    fn forget_all(&mut self) {
+        self.places = Places::default();
+        self.of_name.clear();
+    }
+}
+
+/// What is known when a pod's turn comes: thousands of nodes are looked at for it, at once, and nobody waits for a lock.
+#[derive(Clone)]
+pub(super) struct Seen {
+    places: Places,
+    epoch: u64,
 }
 
 /// The room that a node has for volumes.
@@ -100,7 +119,7 @@ impl AttachRoom {
     /// Nothing is known yet; whatever is, is forgotten when the node's drivers or attachments change.
     pub(super) fn new(nodes: Lister<CSINode>, attachments: Lister<VolumeAttachment>) -> Arc<Self> {
         attachments.add_index(BY_NODE, |attachment| vec![attachment.spec.node_name.clone()]);
-        let (known, changed) = (RwLock::default(), Mutex::default());
+        let (known, changed) = (Mutex::default(), Mutex::default());
         let this = Arc::new(Self { nodes, attachments, known, changed });
         let to = Arc::downgrade(&this);
         this.nodes.on_change(move |node| {
@@ -127,29 +146,30 @@ impl AttachRoom {
         }
     }
 
-    /// Forgets what has changed; once for a pod, before its nodes are looked at.
-    pub(super) fn forget_changed(&self) {
+    /// What is known now, without what has changed since; once for a pod, before its nodes are looked at.
+    pub(super) fn now(&self) -> Seen {
         let changed = std::mem::take(&mut *self.changed.lock());
-        if matches!(&changed, Changed::These(names) if names.is_empty()) {
-            return;
-        }
-        let mut known = self.known.write();
-        known.epoch += 1;
+        let mut known = self.known.lock();
         match changed {
-            Changed::TooMany => known.forget_all(),
-            Changed::These(names) => names.iter().for_each(|name| known.forget(name)),
+            Changed::These(names) if names.is_empty() => {}
+            Changed::These(names) => {
+                known.epoch += 1;
+                names.iter().for_each(|name| known.forget(name));
+            }
+            Changed::TooMany => {
+                known.epoch += 1;
+                known.forget_all();
+            }
         }
+        Seen { places: Arc::clone(&known.places), epoch: known.epoch }
     }
 
-    /// What is known of a node.
-    pub(super) fn of(&self, node: NodeView<'_>) -> Room {
-        let is_this = |known: &&Node| Arc::ptr_eq(&known.name, &node.info.name);
-        let (known, epoch) = {
-            let all = self.known.read();
-            let known = all.nodes.get(node.index).and_then(Option::as_ref).filter(is_this);
-            (known.map(|known| (known.lowest, known.attachments)), all.epoch)
-        };
-        let (lowest, attachments) = known.unwrap_or_else(|| self.look(node, epoch));
+    /// The room of a node.
+    pub(super) fn of(&self, seen: &Seen, node: NodeView<'_>) -> Room {
+        let slot = seen.places.get(node.index / CHUNK).and_then(|chunk| chunk.get(node.index % CHUNK));
+        let known = slot.and_then(Option::as_ref).filter(|known| Arc::ptr_eq(&known.name, &node.info.name));
+        let known = known.map(|known| (known.lowest, known.attachments));
+        let (lowest, attachments) = known.unwrap_or_else(|| self.look(node, seen.epoch));
         Room { lowest, most: node.info.shared_volumes + attachments }
     }
 
@@ -159,7 +179,7 @@ impl AttachRoom {
         let drivers = csi.iter().flat_map(|csi| &csi.spec.drivers);
         let lowest = drivers.filter_map(|driver| driver.allocatable.as_ref()?.count).min().map(i64::from);
         let attachments = self.attachments.by_index(BY_NODE, &node.info.name).len();
-        let mut known = self.known.write();
+        let mut known = self.known.lock();
         if known.epoch == epoch {
             known.keep(node.index, Node { name: Arc::clone(&node.info.name), lowest, attachments });
         }
@@ -176,6 +196,11 @@ mod tests {
     use crate::pod_class::ClassTable;
     use crate::test_objects::{node, object, pod, snapshot};
 
+    /// The names of the nodes that are known, by their places.
+    fn there(known: &Known) -> Vec<String> {
+        known.places.iter().flat_map(|chunk| chunk.iter().flatten()).map(|node| node.name.to_string()).collect()
+    }
+
     #[test]
     fn what_changes_is_looked_up_again() {
         let listers = Listers::in_memory();
@@ -187,8 +212,7 @@ mod tests {
         };
         let snapshot = snapshot(vec![node("a"), node("b")], vec![pod("x").claim("c").on("a")], &ClassTable::default());
         let fits = |index: usize, more: usize| {
-            room.forget_changed();
-            let room = room.of(snapshot.view(index).unwrap());
+            let room = room.of(&room.now(), snapshot.view(index).unwrap());
             room.is_certain(more, room.lowest)
         };
         // Nothing says how many a node may have.
@@ -219,8 +243,7 @@ mod tests {
         }
         for (name, fits) in [("a", false), ("b", true), ("a", false)] {
             let snapshot = snapshot(vec![node(name)], vec![], &ClassTable::default());
-            room.forget_changed();
-            let seen = room.of(snapshot.view(0).unwrap());
+            let seen = room.of(&room.now(), snapshot.view(0).unwrap());
             assert_eq!(seen.is_certain(3, seen.lowest), fits, "{name}");
         }
     }
@@ -232,13 +255,13 @@ mod tests {
         let room = AttachRoom::new(listers.of(), listers.of());
         let snapshot = snapshot(vec![node("a")], vec![], &ClassTable::default());
         let view = snapshot.view(0).unwrap();
-        let epoch = room.known.read().epoch;
+        let epoch = room.now().epoch;
         room.has_changed("a");
-        room.forget_changed();
+        assert_eq!(room.now().epoch, epoch + 1);
         room.look(view, epoch);
-        assert!(room.known.read().nodes.iter().all(Option::is_none));
+        assert!(there(&room.known.lock()).is_empty());
         room.look(view, epoch + 1);
-        assert_eq!(room.known.read().nodes.len(), 1);
+        assert_eq!(there(&room.known.lock()), ["a"]);
     }
 
     /// One that has another place now must not be found where it was, should it come back there.
@@ -246,16 +269,17 @@ mod tests {
     fn a_node_is_known_in_one_place() {
         let node = |name: &Arc<str>| Node { name: Arc::clone(name), lowest: None, attachments: 0 };
         let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
-        let there = |known: &Known| known.nodes.iter().flatten().map(|node| node.name.to_string()).collect::<Vec<_>>();
         let mut known = Known::default();
         known.keep(2, node(&a));
         known.keep(0, node(&a));
-        assert_eq!((there(&known), known.places.len()), (vec!["a".to_owned()], 1));
+        assert_eq!((there(&known), known.of_name.len()), (vec!["a".to_owned()], 1));
+        let before = known.places.clone();
         known.keep(0, node(&b));
         known.keep(1, node(&a));
-        assert_eq!((there(&known), known.places.len()), (vec!["b".to_owned(), "a".to_owned()], 2));
+        assert!(before[0][0].as_ref().is_some_and(|node| &*node.name == "a"), "a pod keeps what it has seen");
+        assert_eq!((there(&known), known.of_name.len()), (vec!["b".to_owned(), "a".to_owned()], 2));
         known.forget("b");
         known.forget("c");
-        assert_eq!((there(&known), known.places.len()), (vec!["a".to_owned()], 1));
+        assert_eq!((there(&known), known.of_name.len()), (vec!["a".to_owned()], 1));
     }
 }

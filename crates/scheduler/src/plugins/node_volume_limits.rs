@@ -9,7 +9,7 @@ use component_base::Feature;
 use component_helpers::volumes::classes::class_of_claim;
 use component_helpers::volumes::of_pods::{check_owner, claim_name};
 
-use super::attach_room::{AttachRoom, BY_NODE};
+use super::attach_room::{AttachRoom, BY_NODE, Seen};
 use super::storage::{DriverVolume, counted_driver, hint_of_claim};
 use crate::framework::{
     Action, BuildCx, CycleCx, CycleState, EventObject, Filter, Hint, Plugin, PluginError, PreFilter, PreFiltered,
@@ -38,9 +38,13 @@ struct NodeVolumeLimits {
     drivers: Option<Lister<CSIDriver>>,
 }
 
-/// The volumes of the pod that drivers attach, or why they cannot be told.
+/// What is found out once for all nodes.
 #[derive(Clone)]
-struct Wanted(Result<BTreeSet<DriverVolume>, Status>);
+struct Wanted {
+    /// The volumes of the pod that drivers attach, or why they cannot be told.
+    volumes: Result<BTreeSet<DriverVolume>, Status>,
+    seen: Seen,
+}
 
 pub(super) fn build(cx: &BuildCx, _: &PluginArgs) -> Result<Plugin, PluginError> {
     let plugin = Arc::new(NodeVolumeLimits {
@@ -171,23 +175,22 @@ impl PreFilter for NodeVolumeLimits {
         if !pod.has_volumes() || !may_be_attached(&pod.pod) {
             return Ok(PreFiltered::Skip);
         }
-        self.room.forget_changed();
-        state.put(Wanted(self.of_pod(&pod.pod)));
+        state.put(Wanted { volumes: self.of_pod(&pod.pod), seen: self.room.now() });
         Ok(PreFiltered::All)
     }
 }
 
 impl Filter for NodeVolumeLimits {
     fn filter(&self, state: &CycleState, _: &PodInfo, node: NodeView<'_>) -> StatusResult {
-        let Some(Wanted(wanted)) = state.get::<Wanted>() else { return Ok(()) };
-        let wanted = wanted.as_ref().map_err(Clone::clone)?;
+        let Some(Wanted { volumes, seen }) = state.get::<Wanted>() else { return Ok(()) };
+        let wanted = volumes.as_ref().map_err(Clone::clone)?;
         let csi = || self.nodes.find("", &node.name);
         if self.drivers.is_some()
             && let Some(driver) = self.missing(csi().as_deref(), wanted)
         {
             return Err(Status::unschedulable(format!("{driver} CSI driver is not installed on the node")));
         }
-        let room = self.room.of(node);
+        let room = self.room.of(seen, node);
         if room.is_certain(wanted.len(), room.lowest) {
             return Ok(());
         }

@@ -24,7 +24,7 @@ use component_base::Feature;
 use component_base::shared_gates::DEVICES;
 use component_helpers::node_affinity::selector_matches;
 use component_helpers::resource_claims::is_reserved_for;
-use dra::{AllocateError, Allocator, CandidateNode, Features, Inventory, Selectors};
+use dra::{AllocateError, Allocator, CandidateNode, Features, Inventory, Selectors, Solution};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -109,10 +109,9 @@ struct Found {
 
 /// What a pod would get on a node.
 struct OnNode {
-    /// For each of its claims without devices.
-    results: Vec<AllocationResult>,
-    /// For its extended resources.
-    extended: Option<(Arc<SpecialClaim>, AllocationResult)>,
+    found: Solution,
+    /// What it asks for as extended resources there.
+    special: Option<Arc<SpecialClaim>>,
 }
 
 pub(super) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginError> {
@@ -195,8 +194,8 @@ impl DynamicResources {
         Ok(())
     }
 
-    /// What the claims without devices, and the one for extended resources, would get on a node.
-    fn allocate(
+    /// Finds devices on a node for the claims without any, and for the one for extended resources.
+    fn find(
         &self,
         allocator: &Allocator,
         special: Option<Arc<SpecialClaim>>,
@@ -206,11 +205,8 @@ impl DynamicResources {
         let is_over = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
         let place = CandidateNode { name: &node.info.name, labels: &node.node.metadata.labels };
         let one_more = special.as_ref().map(|special| &special.claim);
-        match allocator.allocate(place, one_more, &self.classes, &self.rng, &is_over) {
-            Ok(Some(mut results)) => {
-                let extended = special.and_then(|special| Some((special, results.pop()?)));
-                Ok(OnNode { results, extended })
-            }
+        match allocator.find(place, one_more, &self.classes, &is_over) {
+            Ok(Some(found)) => Ok(OnNode { found, special }),
             Ok(None) => Err(Status::unresolvable(NOT_ENOUGH)),
             Err(AllocateError::Timeout) => {
                 Err(Status::error(format!("node {}: {}", &node.info.name, AllocateError::Timeout)))
@@ -218,6 +214,27 @@ impl DynamicResources {
             Err(AllocateError::InvalidPools) => Err(Status::unresolvable(AllocateError::InvalidPools.to_string())),
             Err(error) => Err(Status::error(error.to_string())),
         }
+    }
+}
+
+/// What claims without devices get, and the one for extended resources.
+type Gotten = (Vec<AllocationResult>, Option<(Arc<SpecialClaim>, AllocationResult)>);
+
+impl DynamicResources {
+    /// What was found for the node that was chosen, as the claims will have it.
+    fn written_out(&self, own: &mut PodClaims, node: &str) -> Result<Gotten, Status> {
+        // It holds what was allocated when the cycle began, which others may go on changing after this.
+        let Some(allocator) = own.allocator.take() else { return Ok(Gotten::default()) };
+        let Some(OnNode { found, special }) = own.found.lock().allocations.remove(node) else {
+            let is_fine = allocator.claims().is_empty();
+            let text = format!("claim allocations not found for node {node}");
+            return if is_fine { Ok(Gotten::default()) } else { Err(Status::error(text)) };
+        };
+        let one_more = special.as_ref().map(|special| &special.claim);
+        let results = allocator.results(&found, node, one_more, &self.classes, &self.rng);
+        let mut results = results.map_err(|error| Status::error(error.to_string()))?;
+        let extended = special.and_then(|special| Some((special, results.pop()?)));
+        Ok((results, extended))
     }
 }
 
@@ -261,7 +278,7 @@ impl Filter for DynamicResources {
         let unavailable: BTreeSet<usize> =
             claims.filter(|(_, claim)| is_unavailable(claim)).map(|(place, _)| place).collect();
         let allocator = own.allocator.as_ref().filter(|own| special.is_some() || !own.claims().is_empty());
-        let found = allocator.map(|allocator| self.allocate(allocator, special, node)).transpose()?;
+        let found = allocator.map(|allocator| self.find(allocator, special, node)).transpose()?;
         let mut notes = own.found.lock();
         if !unavailable.is_empty() {
             notes.unavailable.extend(unavailable);
@@ -322,15 +339,12 @@ impl PreScore for DynamicResources {
     }
 }
 
-/// How good the alternatives are that a claim would get.
-fn score_of(claim: &ResourceClaim, allocation: &AllocationResult) -> usize {
-    let of_request = |request: &api_types::resource_v1::DeviceRequest| {
-        let names = |part: &str| format!("{}/{part}", request.name);
-        let is_there = |name: &str| allocation.devices.results.iter().any(|result| result.request == name);
-        let place = request.first_available.iter().position(|part| is_there(&names(&part.name)));
-        place.map_or(0, |place| FIRST_ALTERNATIVE.saturating_sub(place))
-    };
-    claim.spec.devices.requests.iter().map(of_request).sum()
+/// How good the alternatives are that a claim, by its place, would get.
+fn score_of(place: usize, claim: &ResourceClaim, found: &Solution) -> usize {
+    let requests = claim.spec.devices.requests.iter().enumerate();
+    let of_choices = requests.filter(|(_, request)| !request.first_available.is_empty());
+    let parts = of_choices.filter_map(|(request, _)| found.part_of(place, request));
+    parts.map(|part| FIRST_ALTERNATIVE.saturating_sub(part)).sum()
 }
 
 impl Score for DynamicResources {
@@ -339,7 +353,8 @@ impl Score for DynamicResources {
         let Some(allocator) = &own.allocator else { return Ok(0) };
         let found = own.found.lock();
         let Some(on_node) = found.allocations.get(&*node.info.name) else { return Ok(0) };
-        let scores = allocator.claims().iter().zip(&on_node.results).map(|(claim, result)| score_of(claim, result));
+        let claims = allocator.claims().iter().enumerate();
+        let scores = claims.map(|(place, claim)| score_of(place, claim, &on_node.found));
         Ok(i64::try_from(scores.sum::<usize>()).unwrap_or(i64::MAX))
     }
 
@@ -368,13 +383,7 @@ struct Promised {
 impl Reserve for DynamicResources {
     fn reserve(&self, state: &mut CycleState, pod: &PodInfo, node: &str) -> StatusResult {
         let Some(own) = state.get_mut::<PodClaims>().filter(|own| !own.is_empty()) else { return Ok(()) };
-        // The allocator holds what was allocated when the cycle began, which others may go on changing now.
-        let asked = own.allocator.take().is_some_and(|allocator| !allocator.claims().is_empty());
-        let found = own.found.lock().allocations.remove(node);
-        if asked && found.is_none() {
-            return Err(Status::error(format!("claim allocations not found for node {node}")));
-        }
-        let (results, extended) = found.map(|found| (found.results, found.extended)).unwrap_or_default();
+        let (results, extended) = self.written_out(own, node)?;
         let mut results = results.into_iter();
         let with = |claim: &Arc<ResourceClaim>| {
             let is_new = claim.status.allocation.is_none();
