@@ -116,7 +116,7 @@ bench-overload: ## How long lease renewals and gets take while another tenant li
 
 bench-policies: ## What policies, a webhook and the audit log add to a create, and how soon a changed policy counts (PODS=N)
 	$(CARGO) build --locked --release -p bench -p bin-kube-apiserver --bin bench-api --bin kube-apiserver
-	$(BIN)/bench-api --bin-dir=$(BIN) --policies=$(or $(PODS),20000) $(FLAGS)
+	$(BIN)/bench-api --bin-dir=$(BIN) --policies=$(or $(PODS),60000) $(FLAGS)
 
 bench-soak: ## What the API server keeps of pods that came and went (SOAK=N for more rounds)
 	$(CARGO) build --locked --release -p bench -p bin-kube-apiserver --bin bench-api --bin kube-apiserver

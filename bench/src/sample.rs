@@ -34,6 +34,12 @@ impl Samples {
         median(&self.0)
     }
 
+    /// What the two sides of each round give together.
+    #[must_use]
+    pub fn with(&self, other: &Self, both: impl Fn(f64, f64) -> f64) -> Self {
+        Self(self.0.iter().zip(&other.0).map(|(own, other)| both(*own, *other)).collect())
+    }
+
     /// The value that this part of all is not above, such as 0.99; 0 for none.
     #[must_use]
     pub fn part(&self, part: f64) -> f64 {

@@ -96,7 +96,9 @@ fn bench_policies_measures_each_server() {
     let wanted = [
         "policies-none-cpu",
         "policies-ten-more-cpu",
+        "policies-ten-part",
         "policies-webhook-more-cpu",
+        "policies-webhook-part",
         "policies-audit-cpu",
         "policies-none-latency",
         "policies-ten-later",
