@@ -48,7 +48,7 @@ impl World {
         Self { features: ALL, slices: vec![slice(devices)], classes, allocated: vec![] }
     }
 
-    fn allocate(&self, claims: &[Value]) -> Result<Option<Vec<AllocationResult>>, AllocateError> {
+    fn allocator(&self, claims: &[Value]) -> Allocator {
         let slices: Vec<Arc<ResourceSlice>> = self.slices.iter().map(read).collect();
         let claims: Vec<Arc<ResourceClaim>> = claims.iter().map(read).collect();
         let mut allocated = Allocated::default();
@@ -56,16 +56,28 @@ impl World {
             allocated.add(&read::<AllocationResult>(own), self.features.consumable_capacity);
         }
         let selectors = Arc::new(Selectors::new(true));
-        let allocator =
-            Allocator::new(self.features, claims, Arc::new(Slices::of(&slices)), Arc::new(allocated), selectors);
+        Allocator::new(self.features, claims, Arc::new(Slices::of(&slices)), Arc::new(allocated), selectors)
+    }
+
+    fn allocate_on(&self, allocator: &Allocator, node: &str) -> Result<Option<Vec<AllocationResult>>, AllocateError> {
         let labels = BTreeMap::from([("zone".to_owned(), "z".to_owned())]);
-        let found = allocator.find(CandidateNode { name: "n", labels: &labels }, None, self, &|| false)?;
-        found.map(|found| allocator.results(&found, "n", None, self, &Rng::seeded(1))).transpose()
+        let found = allocator.find(CandidateNode { name: node, labels: &labels }, None, self, &|| false)?;
+        found.map(|found| allocator.results(&found, node, None, self, &Rng::seeded(1))).transpose()
+    }
+
+    /// What claims get on the node `n`.
+    fn allocate(&self, claims: &[Value]) -> Result<Option<Vec<AllocationResult>>, AllocateError> {
+        self.allocate_on(&self.allocator(claims), "n")
+    }
+
+    /// The same as text.
+    fn outcome(&self, claims: &[Value]) -> String {
+        self.outcome_on(&self.allocator(claims), "n")
     }
 
     /// The devices as `request:device`, those of each claim together; `-` where there are not enough, or the error.
-    fn outcome(&self, claims: &[Value]) -> String {
-        match self.allocate(claims) {
+    fn outcome_on(&self, allocator: &Allocator, node: &str) -> String {
+        match self.allocate_on(allocator, node) {
             Ok(None) => "-".to_owned(),
             Err(error) => error.to_string(),
             Ok(Some(results)) => {
@@ -195,6 +207,32 @@ fn expressions_select() {
     world.classes[0]["spec"] = cel("device.attributes['d'].model == 'y'");
     assert_eq!(world.outcome(&[claim(json!([request("r", 1, json!({}))]))]), "r:big");
     assert_eq!(world.outcome(&[claim(json!([request("r", 2, json!({}))]))]), "-");
+}
+
+/// What an expression said of one device it has not said of the next, be that in another slice or in another pool.
+#[test]
+fn what_an_expression_said_is_of_one_device() {
+    let device = |name: &str, fits: bool| json!({"name": name, "attributes": {"fits": {"bool": fits}}});
+    let slice = |name: &str, node: &str, devices: Value| {
+        json!({"metadata": {"name": name}, "spec": {"driver": "d", "nodeName": node, "devices": devices,
+            "pool": {"name": node, "generation": 1, "resourceSliceCount": if node == "n" { 2 } else { 1 }}}})
+    };
+    let world = World {
+        slices: vec![
+            slice("s", "n", json!([device("a", false), device("b", false)])),
+            slice("t", "n", json!([device("c", false), device("d", true)])),
+            slice("u", "o", json!([device("e", true), device("f", false)])),
+            slice("v", "p", json!([device("g", false)])),
+        ],
+        ..World::of(json!([]))
+    };
+    let one = |name: &str, what: &str| request(name, 1, cel(&format!("{what}device.attributes['d'].fits")));
+    let allocator = world.allocator(&[claim(json!([one("r", ""), one("not", "!")]))]);
+    // The second time from what was said the first time.
+    for _ in 0..2 {
+        let on = |node| world.outcome_on(&allocator, node);
+        assert_eq!([on("n"), on("o"), on("p")], ["r:d,not:a", "r:e,not:f", "-"]);
+    }
 }
 
 #[test]
