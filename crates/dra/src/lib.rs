@@ -1,7 +1,8 @@
 //! Dynamic resource allocation with structured parameters (KEP-4381): which devices of a node's pools claims get.
 //!
 //! An [`Allocator`] is made once for a pod: of its claims, all slices, and what is allocated already. It is then asked node by
-//! node; the first solution of a depth-first search over claims, requests and devices wins. Pure: nothing is written here.
+//! node; the first solution of a depth-first search over claims, requests and devices wins, and is written out as the claims will
+//! have it once a node is chosen. Pure: nothing is written here.
 
 mod allocated;
 mod allocation;
