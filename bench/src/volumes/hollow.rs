@@ -53,6 +53,8 @@ struct Begun {
     provisioned: BTreeSet<String>,
     attached: BTreeSet<String>,
     used: BTreeMap<String, BTreeSet<String>>,
+    /// Kubelets that are telling what they use: one that told two things at a time might be heard in the wrong order.
+    telling: BTreeSet<String>,
     started: BTreeSet<String>,
 }
 
@@ -86,9 +88,13 @@ impl Hollow {
         while self.running() < pods {
             tokio::select! {
                 biased;
-                Some(done) = doing.next() => done?,
-                () = self.changed.notified() => doing.extend(self.due(&mut begun).into_iter().map(|step| self.take(step))),
+                Some(done) = doing.next() => match done? {
+                    Some(node) => drop(begun.telling.remove(&node)),
+                    None => continue,
+                },
+                () = self.changed.notified() => {}
             }
+            doing.extend(self.due(&mut begun).into_iter().map(|step| self.take(step)));
         }
         Ok(())
     }
@@ -116,7 +122,7 @@ impl Hollow {
         }
         for (node, volumes) in used {
             let told = begun.used.entry(node.clone()).or_default();
-            if *told != volumes {
+            if *told != volumes && begun.telling.insert(node.clone()) {
                 told.clone_from(&volumes);
                 steps.push(Step::Use(node, volumes));
             }
@@ -143,7 +149,8 @@ impl Hollow {
         volumes.iter().all(|name| used.contains(name) && attached.iter().any(|own| own.name == *name))
     }
 
-    async fn take(&self, step: Step) -> Result<()> {
+    /// Takes a step. Gives the node whose kubelet has told what it uses.
+    async fn take(&self, step: Step) -> Result<Option<String>> {
         match step {
             Step::Provision(claim) => {
                 self.api.all::<PersistentVolume>().create(&objects::volume(&claim)?).await?;
@@ -155,6 +162,7 @@ impl Hollow {
             Step::Use(node, volumes) => {
                 let patch = Patch::Merge(json!({"status": {"volumesInUse": volumes}}));
                 self.api.all::<Node>().patch_status(&node, &patch).await?;
+                return Ok(Some(node));
             }
             Step::Start(pod) => {
                 tokio::time::sleep(START).await;
@@ -162,7 +170,7 @@ impl Hollow {
                 self.api.namespaced::<Pod>(NAMESPACE).patch_status(&pod.metadata.name, &patch).await?;
             }
         }
-        Ok(())
+        Ok(None)
     }
 }
 
