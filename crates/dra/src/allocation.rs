@@ -33,7 +33,7 @@ pub(crate) fn result(
 ///
 /// # Errors
 /// When it cannot be stated which nodes reach all of it.
-pub(crate) fn check(taken: &[&Taken]) -> Result<(), AllocateError> {
+pub(crate) fn check<'a>(taken: impl Iterator<Item = &'a Taken>) -> Result<(), AllocateError> {
     reach(taken).map(drop)
 }
 
@@ -113,9 +113,9 @@ enum Reach<'a> {
     Selected(Vec<&'a NodeSelectorTerm>),
 }
 
-fn reach<'a>(taken: &[&'a Taken]) -> Result<Reach<'a>, AllocateError> {
+fn reach<'a>(taken: impl Iterator<Item = &'a Taken>) -> Result<Reach<'a>, AllocateError> {
     let mut terms = Vec::new();
-    for (device, offered) in taken.iter().filter_map(|taken| taken.device()) {
+    for (device, offered) in taken.filter_map(Taken::device) {
         let by_device = offered.per_device_node_selection == Some(true);
         let name = if by_device { &device.node_name } else { &offered.node_name };
         let selector = if by_device { &device.node_selector } else { &offered.node_selector };
@@ -136,7 +136,7 @@ fn reach<'a>(taken: &[&'a Taken]) -> Result<Reach<'a>, AllocateError> {
 
 /// The nodes from which all devices can be used; none where that is every node.
 fn selector(taken: &[&Taken], node: &str) -> Result<Option<NodeSelector>, AllocateError> {
-    let terms = match reach(taken)? {
+    let terms = match reach(taken.iter().copied())? {
         Reach::ThisNode => return Ok(Some(one_node(node))),
         Reach::Selected(terms) => terms,
     };

@@ -113,7 +113,7 @@ impl Allocator {
             let search = Search::new(self.features, node, claims, &pools, &self.allocated, &self.selectors, is_over);
             let Some(chosen) = search.run()? else { return Ok(None) };
             let solution = Solution::of(chosen);
-            (0..claims.len()).try_for_each(|claim| allocation::check(&solution.of_claim(claim)))?;
+            (0..claims.len()).try_for_each(|claim| allocation::check(solution.of_claim(claim)))?;
             Ok(Some(solution))
         })
     }
@@ -131,8 +131,9 @@ impl Allocator {
         rng: &Rng,
     ) -> Result<Vec<AllocationResult>, AllocateError> {
         self.with_wanted(one_more, inventory, |claims| {
-            let result =
-                |(place, claim): (usize, &Wanted<'_>)| allocation::result(*claim, &found.of_claim(place), node, rng);
+            let result = |(place, claim): (usize, &Wanted<'_>)| {
+                allocation::result(*claim, &found.of_claim(place).collect::<Vec<_>>(), node, rng)
+            };
             claims.iter().enumerate().map(result).collect()
         })
     }

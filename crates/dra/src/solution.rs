@@ -44,8 +44,8 @@ impl Solution {
     }
 
     /// What one of the claims gets, by its place.
-    pub(crate) fn of_claim(&self, claim: usize) -> Vec<&Taken> {
-        self.0.iter().filter(|taken| taken.claim == claim).collect()
+    pub(crate) fn of_claim(&self, claim: usize) -> impl Iterator<Item = &Taken> {
+        self.0.iter().filter(move |taken| taken.claim == claim)
     }
 
     /// Which alternative of a claim's request was chosen, by their places; none where the request gets no device.

@@ -54,7 +54,8 @@ pub(crate) struct Expression {
 }
 
 impl Expression {
-    /// Whether it wants a device. That it fails is not kept.
+    /// Whether it wants a device. That it fails is not kept. Whoever asks about the same slices asks with the same selectors,
+    /// as what an expression may use decides what it says.
     pub(crate) fn wants(&self, selectors: &Selectors, offer: Offer<'_>) -> Result<bool, SelectorError> {
         let known = self.verdicts.get(offer.number);
         match known.map(|verdict| verdict.load(Ordering::Relaxed)) {

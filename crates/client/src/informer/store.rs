@@ -30,39 +30,23 @@ struct Index<T> {
 }
 
 impl<T> Index<T> {
-    fn add(&mut self, key: &ObjectKey, object: &T) {
-        let values = (self.values_of)(object);
-        self.add_under(values, key);
-    }
-
-    fn add_under(&mut self, values: Vec<String>, key: &ObjectKey) {
-        for value in values {
-            self.keys.entry(value).or_default().insert(key.clone());
+    /// An object comes, changes or goes; most changes do not change what it is found under.
+    fn change(&mut self, key: &ObjectKey, old: Option<&T>, new: Option<&T>) {
+        let values = |object: Option<&T>| object.map(&self.values_of).unwrap_or_default();
+        let (before, now) = (values(old), values(new));
+        if before == now {
+            return;
         }
-    }
-
-    fn remove(&mut self, key: &ObjectKey, object: &T) {
-        let values = (self.values_of)(object);
-        self.remove_under(&values, key);
-    }
-
-    fn remove_under(&mut self, values: &[String], key: &ObjectKey) {
-        for value in values {
-            if let Some(keys) = self.keys.get_mut(value) {
+        for value in before {
+            if let Some(keys) = self.keys.get_mut(&value) {
                 keys.remove(key);
                 if keys.is_empty() {
-                    self.keys.remove(value);
+                    self.keys.remove(&value);
                 }
             }
         }
-    }
-
-    /// Most changes of an object do not change what it is found under.
-    fn change(&mut self, key: &ObjectKey, old: &T, new: &T) {
-        let (before, now) = ((self.values_of)(old), (self.values_of)(new));
-        if before != now {
-            self.remove_under(&before, key);
-            self.add_under(now, key);
+        for value in now {
+            self.keys.entry(value).or_default().insert(key.clone());
         }
     }
 }
@@ -107,7 +91,7 @@ impl<T: Object> ObjectStore<T> {
         }
         let mut index = Index { values_of: Box::new(values_of), keys: HashMap::new() };
         for (key, object) in &contents.objects {
-            index.add(key, object);
+            index.change(key, None, Some(object));
         }
         contents.indexes.insert(name, index);
     }
@@ -177,11 +161,11 @@ impl<T: Object> ObjectStore<T> {
         by_hash.put(name_of(key), object);
         let Some(slot) = objects.get_mut(key) else {
             objects.insert(key.clone(), Arc::clone(object));
-            indexes.values_mut().for_each(|index| index.add(key, object));
+            indexes.values_mut().for_each(|index| index.change(key, None, Some(object)));
             return None;
         };
         let old = std::mem::replace(slot, Arc::clone(object));
-        indexes.values_mut().for_each(|index| index.change(key, &old, object));
+        indexes.values_mut().for_each(|index| index.change(key, Some(&old), Some(object)));
         Some(old)
     }
 
@@ -192,7 +176,7 @@ impl<T: Object> ObjectStore<T> {
         by_hash.remove(name_of(key), is_named(name_of(key)));
         let old = objects.remove(key)?;
         for index in indexes.values_mut() {
-            index.remove(key, &old);
+            index.change(key, Some(&old), None);
         }
         Some(old)
     }
@@ -210,7 +194,7 @@ impl<T: Object> ObjectStore<T> {
         for index in indexes.values_mut() {
             index.keys.clear();
             for (key, object) in objects.iter() {
-                index.add(key, object);
+                index.change(key, None, Some(object));
             }
         }
         former
