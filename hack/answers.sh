@@ -57,6 +57,7 @@ for store in "${stores[@]}"; do
     else
       status=1
       echo "what differs: $OUT/$store/differences.md"
+      head -n 60 "$OUT/$store/differences.md" | cut -c 1-1000
     fi
   fi
   tail -n 1 "$log"

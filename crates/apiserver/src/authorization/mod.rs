@@ -6,6 +6,7 @@ mod counted;
 mod followed;
 pub(crate) mod forbidden;
 mod impersonations;
+pub(crate) mod live_roles;
 mod nodes;
 mod roles;
 

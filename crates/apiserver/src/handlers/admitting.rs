@@ -1,15 +1,12 @@
 //! Admission of one request: the plugins, and what else must hold inside the transaction.
 
 use api_machinery::field_path::ErrorList;
-use api_machinery::gvk::{GroupKind, GroupResource, GroupVersionKind};
+use api_machinery::gvk::{GroupKind, GroupVersionKind};
 use api_machinery::meta::{CreateOptions, DeleteOptions, ObjectMeta, UpdateOptions};
 use api_machinery::object::Object;
-use api_machinery::reflect;
 use api_machinery::status::ApiError;
 use api_types::authentication_v1::UserInfo;
-use api_types::rbac_v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding};
 use async_trait::async_trait;
-use authz::rbac::{EscalationError, check_binding, check_rules, holds_all};
 use authz::{Attributes, Decision};
 use kinds::info::SubresourceInfo;
 use registry::{Admission, Operation};
@@ -18,18 +15,15 @@ use tokio::time::Instant;
 use super::incoming::{When, drop_duplicate_owners};
 use super::param_permissions::Written;
 use super::target::Target;
-use super::{claim_permissions, signing_permission};
+use super::{claim_permissions, escalation, signing_permission};
 use crate::authorization::attributes::attributes;
 use crate::authorization::forbidden::forbidden;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::gates;
-use crate::own_request::server_request;
 use crate::plugin_notes;
 use crate::request::Query;
 use crate::warnings::Warnings;
-
-const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// The admission of one request.
 pub(super) struct Admitting<'a> {
@@ -178,88 +172,6 @@ impl<'a> Admitting<'a> {
         Err(ApiError::invalid(&kind, &object.meta().name, &errors))
     }
 
-    /// Nobody hands out what they do not hold.
-    async fn check_escalation(&self, object: &dyn Object, old: Option<&dyn Object>) -> Result<(), ApiError> {
-        let authorizer = &*self.cx.authorizer;
-        let attributes = || {
-            let meta = object.meta();
-            Attributes { name: meta.name.clone(), namespace: meta.namespace.clone(), ..self.attributes.clone() }
-        };
-        let unchanged =
-            |field: &str| old.is_some_and(|old| !reflect::differs_in(object.as_reflect(), old.as_reflect(), field));
-        let checked = if let Some(role) = object.downcast_ref::<Role>() {
-            if unchanged("rules") {
-                return Ok(());
-            }
-            check_rules(&self.cx.rbac, authorizer, &attributes(), &role.rules).await
-        } else if let Some(role) = object.downcast_ref::<ClusterRole>() {
-            if unchanged("rules") && unchanged("aggregationRule") {
-                return Ok(());
-            }
-            if authz::rbac::may_escalate(authorizer, &attributes()).await {
-                return Ok(());
-            }
-            self.check_aggregation(role, old)?;
-            check_rules(&self.cx.rbac, authorizer, &attributes(), &role.rules).await
-        } else {
-            let role = match (object.downcast_ref::<RoleBinding>(), object.downcast_ref::<ClusterRoleBinding>()) {
-                (Some(binding), _) => &binding.role_ref,
-                (_, Some(binding)) => &binding.role_ref,
-                _ => return Ok(()),
-            };
-            if unchanged("roleRef") && unchanged("subjects") {
-                return Ok(());
-            }
-            check_binding(&self.cx.rbac, authorizer, &attributes(), role).await
-        };
-        match checked {
-            Ok(()) => Ok(()),
-            Err(EscalationError::RoleNotFound(resource, name)) => {
-                let written = attributes();
-                let rules = self.live_rules(resource, &written, &name).await?;
-                let held = holds_all(&self.cx.rbac, &written, &rules);
-                held.map_err(|error| self.refused(object, &error))
-            }
-            Err(error) => Err(self.refused(object, &error)),
-        }
-    }
-
-    /// The rules of a role that may have been written just now, as the store has them.
-    async fn live_rules(
-        &self,
-        resource: &str,
-        written: &authz::Attributes,
-        name: &str,
-    ) -> Result<Vec<PolicyRule>, ApiError> {
-        // One that is missing is told as of the resource that is written, as upstream tells it.
-        let group_resource = GroupResource { group: RBAC.into(), resource: written.resource.clone().into() };
-        let missing = || ApiError::not_found(&group_resource, name);
-        let namespace = if resource == "roles" { written.namespace.as_str() } else { "" };
-        let found = self.cx.registry.resource(RBAC, "v1", resource).ok_or_else(missing)?;
-        let stored = found.get(&server_request(found.rule_context(), namespace), name, "").await;
-        let stored = stored.map_err(|error| if error.is_not_found() { missing() } else { error })?;
-        let object = stored.object();
-        let rules = object.downcast_ref::<Role>().map(|role| &role.rules);
-        let rules = rules.or_else(|| object.downcast_ref::<ClusterRole>().map(|role| &role.rules));
-        rules.cloned().ok_or_else(missing)
-    }
-
-    /// An aggregation rule can come to grant anything, so only who holds everything may set one.
-    fn check_aggregation(&self, role: &ClusterRole, old: Option<&dyn Object>) -> Result<(), ApiError> {
-        let had =
-            old.and_then(|old| old.downcast_ref::<ClusterRole>()).is_some_and(|old| old.aggregation_rule.is_some());
-        if role.aggregation_rule.is_none() && !had {
-            return Ok(());
-        }
-        let (rules, _) = self.cx.rbac.rules_of(self.user, "");
-        let superuser = authz::in_group(self.user, authn::MASTERS);
-        if superuser || authz::rbac::is_cluster_admin(&rules) {
-            return Ok(());
-        }
-        let text = "must have cluster-admin privileges to use the aggregationRule";
-        Err(ApiError::forbidden(self.target.resource.group_resource(), &role.metadata.name, text))
-    }
-
     /// Nobody makes a policy tell what they may not read.
     async fn check_params(&self, object: &dyn Object, old: Option<&dyn Object>) -> Result<(), ApiError> {
         let errors = Written { cx: self.cx, user: self.user, object, old }.check().await;
@@ -269,10 +181,6 @@ impl<'a> Admitting<'a> {
         let info = self.target.info();
         let kind = GroupKind { group: info.group.to_owned().into(), kind: info.kind.to_owned().into() };
         Err(ApiError::invalid(&kind, &object.meta().name, &errors))
-    }
-
-    fn refused(&self, object: &dyn Object, error: &EscalationError) -> ApiError {
-        ApiError::forbidden(self.target.resource.group_resource(), &object.meta().name, error)
     }
 }
 
@@ -304,7 +212,9 @@ impl Admission for Admitting<'_> {
         old: Option<&dyn Object>,
     ) -> Result<(), ApiError> {
         match (object, self.target.info().group) {
-            (Some(object), RBAC) => self.check_escalation(object, old).await?,
+            (Some(object), escalation::RBAC) => {
+                escalation::check(self.cx, self.target, &self.attributes, object, old).await?;
+            }
             (Some(object), api_types::admissionregistration_v1::GROUP) => self.check_params(object, old).await?,
             _ => {}
         }

@@ -8,6 +8,7 @@ mod debugging;
 mod delete;
 mod delete_collection;
 mod deprecation;
+mod escalation;
 mod get;
 #[cfg(test)]
 mod golden;

@@ -50,7 +50,7 @@ async fn roles_decide_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_role_is_bound_as_soon_as_it_is_made() {
+async fn what_was_made_or_granted_just_now_is_handed_on() {
     let api = Api::start().await;
     let group = "/apis/rbac.authorization.k8s.io/v1";
     let name = |name: &str| format!(r#""metadata":{{"name":"{name}"}}"#);
@@ -78,6 +78,16 @@ async fn a_role_is_bound_as_soon_as_it_is_made() {
         assert_eq!(made.code, 201, "{}", made.text);
         let bound = api.send(&in_namespace("rolebindings"), &alice, binding("Role", &fresh)).await;
         assert_eq!(bound.code, 201, "{}", bound.text);
+    }
+    // What alice was granted just now she hands on.
+    for index in 0..5 {
+        let (of, more) = (format!("kind-{index}"), format!("granted-{index}"));
+        let made = api.post(&format!("{group}/namespaces/default/roles"), &role(&more, &of)).await;
+        assert_eq!(made.code, 201, "{}", made.text);
+        let bound = api.post(&format!("{group}/namespaces/default/rolebindings"), &binding("Role", &more)).await;
+        assert_eq!(bound.code, 201, "{}", bound.text);
+        let made = api.send(&in_namespace("roles"), &alice, role(&format!("handed-{index}"), &of)).await;
+        assert_eq!(made.code, 201, "{}", made.text);
     }
     assert_eq!(api.post(&format!("{group}/namespaces/default/roles"), &role("more", "secrets")).await.code, 201);
     let refused = api.send(&in_namespace("rolebindings"), &alice, binding("Role", "more")).await.refusal();

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api_types::rbac_v1::{PolicyRule, RoleRef};
 
-use super::{Rbac, RoleSource, covers};
-use api_types::authentication_v1::UserInfo;
+use super::{Rbac, RoleSource, covers, is_cluster_admin};
 
 use crate::{Attributes, Authorizer, Decision, aggregate, in_group};
 
@@ -15,89 +14,70 @@ pub enum EscalationError {
     /// The caller would grant what it does not hold; the text lists it.
     #[error("{0}")]
     Forbidden(String),
-    /// The role that a binding refers to does not exist.
-    #[error("{0} {1:?} not found")]
-    RoleNotFound(&'static str, String),
+    /// The role of this name that a binding refers to does not exist.
+    #[error("{0:?} not found")]
+    RoleNotFound(String),
 }
 
-/// Checks that `user` may write a role with these rules: it may `escalate` the role, or holds them all.
-///
-/// # Errors
-/// When it may not.
-pub async fn check_rules<S: RoleSource>(
-    rbac: &Rbac<S>,
-    authorizer: &dyn Authorizer,
-    escalate: &Attributes,
-    rules: &[PolicyRule],
-) -> Result<(), EscalationError> {
-    if may_escalate(authorizer, escalate).await {
-        return Ok(());
-    }
-    holds_all(rbac, escalate, rules)
+/// What a write of a role or binding hands out.
+#[derive(Debug, Clone, Copy)]
+pub enum Granting<'a> {
+    /// These rules.
+    Rules(&'a [PolicyRule]),
+    /// These, and those of other roles as they come and go: only who holds everything may have them gathered.
+    Aggregated(&'a [PolicyRule]),
+    /// The rules of a role.
+    Role(&'a RoleRef),
 }
 
-/// Checks that `user` may write a binding to `role`: it may `bind` the role, or holds all its rules. `binding` are the
-/// attributes of the write.
-///
-/// # Errors
-/// When it may not, or there is no such role.
-pub async fn check_binding<S: RoleSource>(
-    rbac: &Rbac<S>,
-    authorizer: &dyn Authorizer,
-    binding: &Attributes,
-    role: &RoleRef,
-) -> Result<(), EscalationError> {
-    let bind = Attributes {
-        verb: "bind".into(),
-        resource: if role.kind == "Role" { "roles".into() } else { "clusterroles".into() },
-        name: role.name.clone(),
-        ..binding.clone()
+/// Whether the caller of `write` may grant whatever it holds itself: it may `escalate` the role that it writes, or `bind`
+/// the one that it refers to.
+pub async fn may_grant(authorizer: &dyn Authorizer, write: &Attributes, granting: Granting<'_>) -> bool {
+    let asked = match granting {
+        Granting::Rules(_) | Granting::Aggregated(_) => Attributes { verb: "escalate".into(), ..write.clone() },
+        Granting::Role(role) => Attributes {
+            verb: "bind".into(),
+            resource: if role.kind == "Role" { "roles".into() } else { "clusterroles".into() },
+            name: role.name.clone(),
+            ..write.clone()
+        },
     };
-    if is_superuser(&binding.user) || authorizer.authorize(&bind).await.decision == Decision::Allow {
-        return Ok(());
-    }
-    let resource = if role.kind == "Role" { "roles" } else { "clusterroles" };
-    let missing = |_| EscalationError::RoleNotFound(resource, role.name.clone());
-    let rules = rbac.rules_of_reference(role, &binding.namespace).map_err(missing)?;
-    holds_all(rbac, binding, &rules)
+    in_group(&write.user, "system:masters") || authorizer.authorize(&asked).await.decision == Decision::Allow
 }
 
-/// Whether the caller may write any rules into the role that `write` is about, whatever it holds itself.
-pub async fn may_escalate(authorizer: &dyn Authorizer, write: &Attributes) -> bool {
-    let escalate = Attributes { verb: "escalate".into(), ..write.clone() };
-    is_superuser(&write.user) || authorizer.authorize(&escalate).await.decision == Decision::Allow
-}
-
-fn is_superuser(user: &UserInfo) -> bool {
-    in_group(user, "system:masters")
-}
-
-/// Checks that the user of a write holds all these rules in its namespace, empty for the cluster. Roles that are missing
-/// are told as of the resource that is written: upstream reads them on behalf of that request.
+/// Checks that the caller of `write` holds what it grants, in the namespace of the write; empty for the cluster.
 ///
 /// # Errors
-/// When it does not; the text lists what is missing.
-pub fn holds_all<S: RoleSource>(
-    rbac: &Rbac<S>,
-    write: &Attributes,
-    rules: &[PolicyRule],
-) -> Result<(), EscalationError> {
-    let user = &write.user;
-    let (owned, errors) = rbac.rules_of(user, &write.namespace);
-    let missing = covers(&owned, rules);
-    if missing.is_empty() {
-        return Ok(());
-    }
+/// When it does not, or there is no such role.
+pub fn holds<S: RoleSource>(rbac: &Rbac<S>, write: &Attributes, granting: Granting<'_>) -> Result<(), EscalationError> {
+    let (owned, errors) = rbac.rules_of(&write.user, &write.namespace);
+    let missing = match granting {
+        Granting::Aggregated(_) if !is_cluster_admin(&owned) => {
+            let text = "must have cluster-admin privileges to use the aggregationRule";
+            return Err(EscalationError::Forbidden(text.to_owned()));
+        }
+        Granting::Rules(rules) | Granting::Aggregated(rules) => covers(&owned, rules),
+        Granting::Role(role) => {
+            let referred = rbac.rules_of_reference(role, &write.namespace);
+            covers(&owned, &referred.map_err(|_| EscalationError::RoleNotFound(role.name.clone()))?)
+        }
+    };
+    if missing.is_empty() { Ok(()) } else { Err(EscalationError::Forbidden(refusal(write, &missing, errors))) }
+}
+
+/// Tells what is missing, and which roles could not be found. These are told as of the resource that is written: upstream
+/// reads them on behalf of that request.
+fn refusal(write: &Attributes, missing: &[PolicyRule], errors: Vec<String>) -> String {
     let mut text = format!(
         "user {:?} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
-        user.username,
-        quoted(&user.groups),
-        compact(&missing).join("\n")
+        write.user.username,
+        quoted(&write.user.groups),
+        compact(missing).join("\n")
     );
     if !errors.is_empty() {
         text.push_str(&format!("; resolution errors: [{}]", aggregate(named_by(errors, &write.resource))));
     }
-    Err(EscalationError::Forbidden(text))
+    text
 }
 
 /// Errors about roles that are missing, with the resource of a request.

@@ -13,7 +13,7 @@ use api_types::rbac_v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, Role
 use async_trait::async_trait;
 
 pub use cover::{break_down, covers, is_cluster_admin};
-pub use escalation::{EscalationError, check_binding, check_rules, holds_all, may_escalate};
+pub use escalation::{EscalationError, Granting, holds, may_grant};
 pub use rules::rule_allows;
 pub use subjects::{describe, matches};
 

@@ -114,27 +114,28 @@ fn a_binding_grants_in_its_namespace_only() {
     assert_eq!(broken.reason, "RBAC: clusterrole.rbac.authorization.k8s.io \"missing\" not found");
 }
 
-#[tokio::test]
-async fn nobody_grants_what_they_do_not_hold() {
+#[test]
+fn nobody_grants_what_they_do_not_hold() {
     let rbac = Rbac::new(bound());
     let write = Attributes { verb: "create".into(), ..get("roles", "", "a") };
     let held = [rule(&["get"], &[""], &["pods"])];
-    assert_eq!(check_rules(&rbac, &rbac, &write, &held).await, Ok(()));
+    assert_eq!(holds(&rbac, &write, Granting::Rules(&held)), Ok(()));
+    let gathered = holds(&rbac, &write, Granting::Aggregated(&held)).unwrap_err().to_string();
+    assert_eq!(gathered, "must have cluster-admin privileges to use the aggregationRule");
     let more = [rule(&["get", "list"], &[""], &["pods"])];
-    let refused = check_rules(&rbac, &rbac, &write, &more).await.unwrap_err().to_string();
+    let refused = holds(&rbac, &write, Granting::Rules(&more)).unwrap_err().to_string();
     assert_eq!(
         refused,
         "user \"eve\" (groups=[\"readers\"]) is attempting to grant RBAC permissions not currently held:\n\
          {APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"list\"]}"
     );
     let reference = RoleRef { kind: "ClusterRole".into(), name: "missing".into(), ..RoleRef::default() };
-    let missing = check_binding(&rbac, &rbac, &write, &reference).await.unwrap_err();
-    assert_eq!(missing, EscalationError::RoleNotFound("clusterroles", "missing".into()));
+    let missing = holds(&rbac, &write, Granting::Role(&reference)).unwrap_err();
+    assert_eq!(missing, EscalationError::RoleNotFound("missing".into()));
 }
 
-#[tokio::test]
-async fn refusals_list_what_is_missing_as_upstream_does() {
-    let rbac = Rbac::new(bound());
+#[test]
+fn refusals_list_what_is_missing_as_upstream_does() {
     let mut write = Attributes { verb: "create".into(), ..get("roles", "", "b") };
     write.user.groups.push("system:authenticated".into());
     let mut named = rule(&["get"], &["apps"], &["deployments"]);
@@ -145,7 +146,7 @@ async fn refusals_list_what_is_missing_as_upstream_does() {
     // A broken binding in the namespace counts once, however many name the missing role.
     let mut source = bound();
     source.bindings.push(source.bindings[1].clone());
-    let refused = check_rules(&Rbac::new(source), &rbac, &write, &wanted).await.unwrap_err().to_string();
+    let refused = holds(&Rbac::new(source), &write, Granting::Rules(&wanted)).unwrap_err().to_string();
     assert_eq!(
         refused,
         "user \"eve\" (groups=[\"readers\" \"system:authenticated\"]) is attempting to grant RBAC permissions not \
