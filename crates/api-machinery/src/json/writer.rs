@@ -88,6 +88,23 @@ impl Writer {
         self.out
     }
 
+    /// How many bytes have been written so far.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Whether nothing has been written yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.out.is_empty()
+    }
+
+    /// Takes back what was written since there were `len` bytes.
+    pub fn truncate(&mut self, len: usize) {
+        self.out.truncate(len);
+    }
+
     /// Writes `null`.
     pub fn null(&mut self) {
         self.out.push_str("null");

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::field_set::FieldSet;
 use super::managers::{Identity, MAX_UPDATE_ENTRIES, Managers, Operation, Record, sort};
 use super::path::{FieldPath, print_path};
-use super::typed::{added, compare, compare_within, fields_of, merge, remove_fields, validate};
+use super::typed::{Without, added, compare, compare_within, fields_of, merge, remove_fields, validate};
 use super::{last_applied, left_alone};
 use crate::openapi::registered::is_registered;
 use crate::structural::Structural;
@@ -191,7 +191,13 @@ impl FieldManager<'_> {
     ) -> Vec<ManagedFieldsEntry> {
         let managers = self.record_to_start_from(None, given);
         let managers = self.of_known_versions(managers);
-        let written = added(new, self.node).without_trees(&self.reset);
+        let written = added(new, self.node, Without { trees: Some(&self.reset), places: Some(&UNOWNED_SET) });
+        if managers.entries.is_empty() {
+            let identity = self.identity(manager, Operation::Update);
+            let owns = written != FieldSet::NOTHING;
+            return owns.then(|| identity.entry(self.api_version(), now, written)).into_iter().collect();
+        }
+        let written = FieldSet::from_fields_v1_text(&written).unwrap_or_default();
         self.updated(managers, written, &FieldSet::default(), manager, now).capped().to_entries()
     }
 

@@ -6,6 +6,7 @@ use crate::type_node::{Class, ListKind, TypeNode};
 mod fields_v1;
 
 pub use fields_v1::FieldSetError;
+pub(super) use fields_v1::OWN_DOT;
 
 /// A set of places; a tree by first step. An entry is there when it is in the set or holds something that is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,7 +78,7 @@ impl FieldSet {
         self.entries.binary_search_by(|(there, _)| there.cmp(step))
     }
 
-    fn get(&self, step: &Element) -> Option<&Entry> {
+    pub(super) fn get(&self, step: &Element) -> Option<&Entry> {
         self.position(step).ok().and_then(|index| self.entries.get(index)).map(|(_, entry)| entry)
     }
 

@@ -59,6 +59,19 @@ impl Identity {
         }
         text
     }
+
+    /// Its entry, which owns the places of a set that is written.
+    pub(super) fn entry(self, api_version: String, time: Time, fields_v1: String) -> ManagedFieldsEntry {
+        ManagedFieldsEntry {
+            manager: self.manager,
+            operation: self.operation.name().to_owned(),
+            api_version,
+            time: (!time.is_zero()).then_some(time),
+            fields_type: FIELDS_TYPE.to_owned(),
+            fields_v1: Some(RawJson::from_text(fields_v1)),
+            subresource: self.subresource,
+        }
+    }
 }
 
 /// What one entry says.
@@ -164,14 +177,8 @@ impl Managers {
 
     /// The typed list, sorted.
     pub fn to_entries(&self) -> Vec<ManagedFieldsEntry> {
-        let entry = |(identity, record): (&Identity, &Record)| ManagedFieldsEntry {
-            manager: identity.manager.clone(),
-            operation: identity.operation.name().to_owned(),
-            api_version: record.api_version.clone(),
-            time: (!record.time.is_zero()).then_some(record.time),
-            fields_type: FIELDS_TYPE.to_owned(),
-            fields_v1: Some(RawJson::from_text(record.set.to_fields_v1())),
-            subresource: identity.subresource.clone(),
+        let entry = |(identity, record): (&Identity, &Record)| {
+            identity.clone().entry(record.api_version.clone(), record.time, record.set.to_fields_v1())
         };
         self.sorted().into_iter().map(entry).collect()
     }

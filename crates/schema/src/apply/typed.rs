@@ -14,7 +14,7 @@ mod merge;
 mod remove;
 mod validate;
 
-pub use added::added;
+pub use added::{Without, added};
 pub use compare::{Comparison, compare, compare_within};
 pub use fields::fields_of;
 pub use merge::merge;

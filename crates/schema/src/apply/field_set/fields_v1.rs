@@ -6,6 +6,9 @@ use serde_json::Value;
 use super::{Entry, FieldSet};
 use crate::apply::path::Element;
 
+/// The member that says that a place with others below it is itself in the set.
+pub(in crate::apply) const OWN_DOT: &str = r#"".":{}"#;
+
 /// A text that is no field set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("error decoding set: {0}")]
@@ -20,6 +23,9 @@ impl Entry {
 }
 
 impl FieldSet {
+    /// What is written of a set without places.
+    pub const NOTHING: &str = "{}";
+
     /// The `FieldsV1` form, as text: its order of keys is not that of ordinary maps.
     pub fn to_fields_v1(&self) -> String {
         let mut out = Writer::default();
@@ -27,11 +33,11 @@ impl FieldSet {
         out.into_string()
     }
 
-    fn write(&self, out: &mut Writer, owned: bool) {
+    pub(in crate::apply) fn write(&self, out: &mut Writer, owned: bool) {
         out.symbol('{');
         let mut first = true;
         if owned && !self.is_empty() {
-            out.raw("\".\":{}");
+            out.raw(OWN_DOT);
             first = false;
         }
         for (step, entry) in &self.entries {
@@ -117,7 +123,7 @@ fn nothing_below(key: &str) -> FieldSetError {
 
 impl Element {
     /// Writes the step as a key of the `FieldsV1` form.
-    fn write_key(&self, out: &mut Writer) {
+    pub(in crate::apply) fn write_key(&self, out: &mut Writer) {
         match self {
             Self::Field(name) => out.prefixed_key("f:", name),
             Self::Key(members) => {

@@ -99,11 +99,12 @@ fn what_a_new_value_brings() {
     for (value, part) in cases {
         let mut sample = Sample::default();
         api_machinery::value::from_value(&value, &mut sample).unwrap();
-        let found = added(View::Struct(&sample), node());
-        assert!(found.to_fields_v1().contains(part), "{value}: {}", found.to_fields_v1());
+        let found = added(View::Struct(&sample), node(), Without::default());
+        assert!(found.contains(part), "{value}: {found}");
         let free_form = api_machinery::value::to_value(&sample);
         let empty = api_machinery::value::to_value(&Sample::default());
-        assert_eq!(found, compare(&empty, &free_form, node()).into_written_and_removed().0, "{value}");
+        let compared = compare(&empty, &free_form, node()).into_written_and_removed().0;
+        assert_eq!(found, compared.to_fields_v1(), "{value}");
     }
 }
 
@@ -121,7 +122,12 @@ fn printed_members_of_empty_objects_are_not_brought() {
         r#""f:labels":{".":{},"f:a":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"c\"}":{".":{},"f:name":{},"#,
         r#""f:resources":{}}}}}}}"#
     );
-    assert_eq!(added(View::Struct(&deployment), node).to_fields_v1(), expected);
+    assert_eq!(added(View::Struct(&deployment), node, Without::default()), expected);
+    let sets = [&["spec.template.spec", "spec.replicas"], &["spec.selector", "spec.strategy.type"]]
+        .map(|set| FieldSet::of_fields(set));
+    let without = Without { trees: Some(&sets[0]), places: Some(&sets[1]) };
+    let expected = r#"{"f:spec":{"f:template":{"f:metadata":{"f:labels":{".":{},"f:a":{}}}}}}"#;
+    assert_eq!(added(View::Struct(&deployment), node, without), expected);
 }
 
 #[test]
