@@ -27,7 +27,7 @@ pub fn added(value: View<'_>, node: TypeNode<'_>, without: Without<'_>) -> Strin
     places.out.into_string()
 }
 
-/// What is left out.
+/// What is left out: declared members and what is below them. Sets that go on through a list or a map count up to there.
 #[derive(Clone, Copy, Default)]
 pub struct Without<'a> {
     /// These places and all below them.
@@ -118,16 +118,16 @@ impl Places {
         }
         let bare = self.out.len();
         below(self);
-        if self.out.len() > bare {
-            self.out.symbol('}');
-        } else if owned == Owned::No {
-            self.out.truncate(begin);
-            self.follows = followed;
-            return;
-        } else {
+        if self.out.len() == bare {
+            if owned == Owned::No {
+                self.out.truncate(begin);
+                self.follows = followed;
+                return;
+            }
+            // A dot stands only beside others.
             self.out.truncate(open);
-            self.out.symbol('}');
         }
+        self.out.symbol('}');
         self.follows = true;
     }
 
