@@ -1,8 +1,11 @@
 //! Processor time of the other writes, and the memory that pods take.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use bytes::Bytes;
 use http::Method;
+use tokio::time::Instant;
 
 use super::load::microseconds_each;
 use super::options::Options;
@@ -13,6 +16,9 @@ use crate::usage::{CpuMeter, resident_bytes};
 
 /// What a cached pod may take, in bytes.
 const PROMISED_AT_REST: f64 = 5_000.0;
+
+/// Between two signs of life on a connection that nothing else happens on.
+const BETWEEN_SIGNS: Duration = Duration::from_secs(30);
 
 /// Lets every pod run, as a kubelet would say.
 pub(super) async fn patch_all(options: &Options, site: &Site, label: &str) -> Result<()> {
@@ -62,8 +68,18 @@ pub(super) async fn print_memory(options: &Options, site: &Site, before: u64, la
         Ok(added as f64 / options.pods as f64)
     };
     Figure::alone(format!("memory-per-cached-pod-{label}"), each()?, "bytes").print()?;
-    tokio::time::sleep(options.idle).await;
+    stay_connected(site, options.idle).await?;
     Figure::beside_promised(format!("memory-per-pod-at-rest-{label}"), each()?, PROMISED_AT_REST, "bytes").print()?;
+    Ok(())
+}
+
+/// Waits. A connection on which nothing happens for 90 s is closed by the server, so that it is used now and then.
+async fn stay_connected(site: &Site, time: Duration) -> Result<()> {
+    let end = Instant::now() + time;
+    while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+        tokio::time::sleep(left.min(BETWEEN_SIGNS)).await;
+        site.call(Method::GET, "/livez", Bytes::new()).await?.ok()?;
+    }
     Ok(())
 }
 
