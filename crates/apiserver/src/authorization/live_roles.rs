@@ -47,7 +47,8 @@ async fn listed<T: Object + Kind + Clone>(registry: &Registry, namespace: &str) 
     let cx = server_request(resource.rule_context(), namespace);
     let found = resource.list(&cx, &ListOptions::default()).await?;
     let typed = |object: &dyn Object| object.downcast_ref::<T>().cloned().map(Arc::new);
-    Ok(found.items.iter().filter_map(|item| typed(item.object())).collect())
+    // Looked at once: what is at rest stays at rest.
+    Ok(found.items.iter().filter_map(|item| item.look(typed)).collect())
 }
 
 fn named<T: Object>(objects: Vec<Arc<T>>) -> BTreeMap<String, Arc<T>> {

@@ -212,7 +212,7 @@ impl Admission for Admitting<'_> {
         old: Option<&dyn Object>,
     ) -> Result<(), ApiError> {
         match (object, self.target.info().group) {
-            (Some(object), escalation::RBAC) => {
+            (Some(object), api_types::rbac_v1::GROUP) => {
                 escalation::check(self.cx, self.target, &self.attributes, object, old).await?;
             }
             (Some(object), api_types::admissionregistration_v1::GROUP) => self.check_params(object, old).await?,

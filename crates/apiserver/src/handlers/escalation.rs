@@ -4,16 +4,13 @@ use api_machinery::gvk::GroupResource;
 use api_machinery::object::Object;
 use api_machinery::reflect;
 use api_machinery::status::ApiError;
-use api_types::rbac_v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+use api_types::rbac_v1::{ClusterRole, ClusterRoleBinding, GROUP, Role, RoleBinding};
 use authz::Attributes;
 use authz::rbac::{EscalationError, Granting, Rbac, holds, may_grant};
 
 use super::target::Target;
 use crate::authorization::live_roles::LiveRoles;
 use crate::cx::ApiCx;
-
-/// The group of roles and bindings.
-pub(super) const RBAC: &str = api_types::rbac_v1::GROUP;
 
 /// Checks a write of a role or binding; `request` are the attributes of its request.
 ///
@@ -37,7 +34,7 @@ pub(super) async fn check(
     holds(&live, &write, granting).map_err(|error| match error {
         // Told as of the resource that is written, as upstream tells it.
         EscalationError::RoleNotFound(name) => {
-            let written = GroupResource { group: RBAC.into(), resource: write.resource.clone().into() };
+            let written = GroupResource { group: GROUP.into(), resource: write.resource.clone().into() };
             ApiError::not_found(&written, &name)
         }
         EscalationError::Forbidden(text) => ApiError::forbidden(target.resource.group_resource(), &meta.name, text),

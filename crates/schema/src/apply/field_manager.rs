@@ -191,7 +191,9 @@ impl FieldManager<'_> {
     ) -> Vec<ManagedFieldsEntry> {
         let managers = self.record_to_start_from(None, given);
         let managers = self.of_known_versions(managers);
-        let written = added(new, self.node, Without { trees: Some(&self.reset), places: Some(&UNOWNED_SET) });
+        // What nobody owns is taken away from others as well.
+        let places = managers.entries.is_empty().then_some(&*UNOWNED_SET);
+        let written = added(new, self.node, Without { trees: Some(&self.reset), places });
         if managers.entries.is_empty() {
             let identity = self.identity(manager, Operation::Update);
             let owns = written != FieldSet::NOTHING;

@@ -440,3 +440,13 @@ fn what_a_write_leaves_alone_comes_out_as_it_would() {
     }
     assert!(alone > 1_000, "{alone}");
 }
+
+#[test]
+fn a_record_that_comes_with_a_new_object_keeps_nothing_that_nobody_owns() {
+    let given = json!({"manager": "other", "operation": "Apply", "apiVersion": "test/v1", "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:metadata": {"f:name": {}}, "f:items": {}}});
+    let new = json!({"metadata": {"name": "n", "labels": {"a": "1"}, "managedFields": [given]}});
+    let made = create(&new, "me", Time::default());
+    let sets: Vec<_> = made["metadata"]["managedFields"].as_array().unwrap().iter().map(|e| &e["fieldsV1"]).collect();
+    assert_eq!(sets, [&json!({"f:items": {}}), &json!({"f:metadata": {"f:labels": {".": {}, "f:a": {}}}})]);
+}
