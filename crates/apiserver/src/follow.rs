@@ -1,6 +1,6 @@
 //! Following a resource of the registry by a watch that is begun anew whenever it ends.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use crate::own_request::server_request;
 /// Pause before a watch that ended is begun anew; it bounds the load of a store that cannot be read.
 const RESTART_DELAY: Duration = Duration::from_millis(500);
 
-/// Namespace and name.
-type NamespacedName = (String, String);
+/// The objects that were told of, by their keys: `{namespace}/{name}`, or the name alone.
+type Known = HashSet<Arc<str>>;
 
 /// Somebody who follows a resource.
 pub(crate) trait Follower: Send + Sync + 'static {
-    /// An object as it is now; called again for objects that it knows.
-    fn set(&self, object: &dyn Object);
+    /// An object as it is now, by its key, which is the same one each time; called again for objects that it knows.
+    fn set(&self, key: &Arc<str>, object: &dyn Object);
     /// An object that is gone.
     fn gone(&self, namespace: &str, name: &str);
     /// The last state of an object that goes, where the watch saw it go; `gone` follows.
@@ -38,7 +38,7 @@ pub(crate) fn follow(
 ) {
     let Some(resource) = registry.resource(group, version, resource) else { return };
     tasks.spawn_cancellable("follow", async move {
-        let mut known = BTreeSet::new();
+        let mut known = Known::new();
         loop {
             resource.ready().await;
             follow_once(&resource, &*follower, &mut known).await;
@@ -49,7 +49,7 @@ pub(crate) fn follow(
 
 /// Follows one watch to its end: first everything there is, then the changes. What a former watch had shown and this
 /// one does not was deleted in between.
-async fn follow_once(resource: &Arc<Resource>, follower: &dyn Follower, known: &mut BTreeSet<NamespacedName>) {
+async fn follow_once(resource: &Arc<Resource>, follower: &dyn Follower, known: &mut Known) {
     let options = ListOptions {
         watch: true,
         allow_watch_bookmarks: true,
@@ -70,23 +70,24 @@ async fn follow_once(resource: &Arc<Resource>, follower: &dyn Follower, known: &
         match event {
             // Told once and not kept: what is at rest stays at rest.
             Event::Change(change) => change.item.look(|object| {
-                let name = (object.meta().namespace.clone(), object.meta().name.clone());
+                let key = change.item.key();
                 if change.kind == ChangeKind::Deleted {
-                    known.remove(&name);
+                    known.remove(key);
                     follower.removed(object);
-                    follower.gone(&name.0, &name.1);
+                    tell_gone(follower, key);
                 } else {
                     if let Some(unseen) = &mut unseen {
-                        unseen.remove(&name);
+                        unseen.remove(key);
                     }
-                    known.insert(name);
-                    follower.set(object);
+                    let key = known.get(key).map_or_else(|| Arc::clone(key), Arc::clone);
+                    follower.set(&key, object);
+                    known.insert(key);
                 }
             }),
             Event::Bookmark { initial_events_end: true, .. } => {
-                for name in unseen.take().unwrap_or_default() {
-                    known.remove(&name);
-                    follower.gone(&name.0, &name.1);
+                for key in unseen.take().unwrap_or_default() {
+                    known.remove(&key);
+                    tell_gone(follower, &key);
                 }
                 follower.complete();
             }
@@ -97,4 +98,9 @@ async fn follow_once(resource: &Arc<Resource>, follower: &dyn Follower, known: &
             }
         }
     }
+}
+
+fn tell_gone(follower: &dyn Follower, key: &str) {
+    let (namespace, name) = key.split_once('/').unwrap_or(("", key));
+    follower.gone(namespace, name);
 }

@@ -50,7 +50,7 @@ impl<T: Object + Kind> Mirror<T> {
 }
 
 impl<T: Object + Kind> Follower for Mirror<T> {
-    fn set(&self, object: &dyn Object) {
+    fn set(&self, _: &Arc<str>, object: &dyn Object) {
         let Some(object) = object.downcast_ref::<T>() else { return };
         let meta = object.meta();
         let mut objects = self.objects.write();

@@ -24,7 +24,7 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 pub(super) struct Controller(pub(super) Arc<Aggregation>);
 
 impl Follower for Controller {
-    fn set(&self, object: &dyn Object) {
+    fn set(&self, _: &Arc<str>, object: &dyn Object) {
         let Some(definition) = object.downcast_ref::<CustomResourceDefinition>() else { return };
         let versions = definition.spec.versions.iter().filter(|own| own.served).map(|own| own.name.clone());
         let served = (definition.spec.group.clone(), versions.collect());

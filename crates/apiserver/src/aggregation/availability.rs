@@ -79,7 +79,7 @@ impl PostStartHook for Controller {
 struct Services(Arc<Aggregation>);
 
 impl Follower for Services {
-    fn set(&self, object: &dyn Object) {
+    fn set(&self, _: &Arc<str>, object: &dyn Object) {
         self.0.look_behind(&object.meta().namespace, Some(&object.meta().name));
     }
 
@@ -92,7 +92,7 @@ impl Follower for Services {
 struct Slices(Arc<Aggregation>);
 
 impl Follower for Slices {
-    fn set(&self, object: &dyn Object) {
+    fn set(&self, _: &Arc<str>, object: &dyn Object) {
         if let Some(service) = object.meta().labels.get(LABEL_SERVICE_NAME) {
             self.0.look_behind(&object.meta().namespace, Some(service));
         }

@@ -190,7 +190,7 @@ impl GroupTable {
 }
 
 impl Follower for GroupTable {
-    fn set(&self, object: &dyn Object) {
+    fn set(&self, _: &Arc<str>, object: &dyn Object) {
         let Some(object) = object.downcast_ref::<APIService>() else { return };
         let (entry, name) = (self.entry(object), object.metadata.name.as_str());
         let (object, remote) = (entry.object, entry.remote);
@@ -263,9 +263,9 @@ mod tests {
         component_base::tls::install_default();
         let table = table();
         for (name, status) in [("v1.g.io", "True"), ("v2.g.io", "False"), ("v1.apiregistration.k8s.io", "True")] {
-            table.set(&service(name, status));
+            table.set(&"".into(), &service(name, status));
         }
-        table.set(&service("v1.", "True"));
+        table.set(&"".into(), &service("v1.", "True"));
         let before = table.current.load_full();
         let found = |group: &str, version: &str| table.current().remote(group, version).map(|own| own.is_available);
         assert_eq!(found("g.io", "v1"), Some(true));
@@ -287,7 +287,7 @@ mod tests {
         let mut object = service("v1.g.io", "False");
         let mut lengths = |change: fn(&mut APIService)| {
             change(&mut object);
-            table.set(&object);
+            table.set(&"".into(), &object);
             let lengths = [&table.queues.availability, &table.queues.discovery].map(client::WorkQueue::len);
             for queue in [&table.queues.availability, &table.queues.discovery] {
                 while let Some(Some(name)) = futures_util::FutureExt::now_or_never(queue.next()) {
@@ -308,7 +308,7 @@ mod tests {
         component_base::tls::install_default();
         let table = table();
         let tls = |object: &APIService| {
-            table.set(object);
+            table.set(&"".into(), object);
             Arc::clone(&table.current().remote("g.io", "v1").unwrap().tls)
         };
         let first = tls(&service("v1.g.io", "False"));

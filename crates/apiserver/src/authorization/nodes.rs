@@ -55,9 +55,9 @@ impl Links {
 struct Pods(Links);
 
 impl Follower for Pods {
-    fn set(&self, object: &dyn Object) {
+    fn set(&self, key: &Arc<str>, object: &dyn Object) {
         if let Some(pod) = object.downcast_ref::<Pod>() {
-            self.0.change("AddPod", |graph| graph.set_pod(pod));
+            self.0.change("AddPod", |graph| graph.set_pod(key, pod));
         }
     }
     fn gone(&self, namespace: &str, name: &str) {
@@ -68,7 +68,7 @@ impl Follower for Pods {
 struct Volumes(Links);
 
 impl Follower for Volumes {
-    fn set(&self, object: &dyn Object) {
+    fn set(&self, _: &Arc<str>, object: &dyn Object) {
         if let Some(volume) = object.downcast_ref::<PersistentVolume>() {
             self.0.change("AddPV", |graph| graph.set_volume(volume));
         }
@@ -81,7 +81,7 @@ impl Follower for Volumes {
 struct Attachments(Links);
 
 impl Follower for Attachments {
-    fn set(&self, object: &dyn Object) {
+    fn set(&self, _: &Arc<str>, object: &dyn Object) {
         if let Some(attachment) = object.downcast_ref::<VolumeAttachment>() {
             self.0.change("AddVolumeAttachment", |graph| graph.set_attachment(attachment));
         }

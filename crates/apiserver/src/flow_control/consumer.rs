@@ -48,7 +48,7 @@ impl<T: Object + Kind> Followed<T> {
 }
 
 impl<T: Object + Kind> Follower for Followed<T> {
-    fn set(&self, object: &dyn Object) {
+    fn set(&self, _: &Arc<str>, object: &dyn Object) {
         let Some(object) = object.downcast_ref::<T>() else { return };
         self.objects.lock().0.insert(object.meta().name.clone(), Arc::new(object.clone()));
         self.changed.notify_one();

@@ -80,7 +80,7 @@ struct Source {
 }
 
 impl Follower for Source {
-    fn set(&self, object: &dyn Object) {
+    fn set(&self, _: &Arc<str>, object: &dyn Object) {
         self.all.put((self.resource, object.meta().name.clone()), versions(object));
     }
 
@@ -131,12 +131,12 @@ mod tests {
         let source = Source { resource: "customresourcedefinitions", all: Arc::clone(&all) };
         let covered = || all.covered(Instant::now()).into_iter().map(|(_, version)| version).collect::<Vec<_>>();
         let is_told = async || tokio::time::timeout(Duration::from_secs(1), changed.notified()).await.is_ok();
-        source.set(&definition(&["v1", "v2"]));
+        source.set(&"".into(), &definition(&["v1", "v2"]));
         assert_eq!(covered(), ["v1", "v2"]);
         assert!(is_told().await);
-        source.set(&definition(&["v1", "v2"]));
+        source.set(&"".into(), &definition(&["v1", "v2"]));
         assert!(!is_told().await, "nothing is new");
-        source.set(&definition(&["v2"]));
+        source.set(&"".into(), &definition(&["v2"]));
         assert_eq!(covered(), ["v1", "v2"]);
         tokio::time::advance(REMEMBERED).await;
         assert_eq!(covered(), ["v2"]);

@@ -2,11 +2,13 @@
 //! links on to its volume and that volume's secrets. Attachments of volumes say themselves to which node.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use api_types::core_v1::{PersistentVolume, Pod};
 use api_types::storage_v1::VolumeAttachment;
 use parking_lot::RwLock;
 
+use super::compact::{Common, Uid};
 use super::references;
 
 /// The kinds that pods refer to.
@@ -36,13 +38,13 @@ impl Vertex {
 /// A pod that is bound to a node.
 #[derive(Debug, PartialEq, Eq)]
 struct BoundPod {
-    node: String,
-    uid: String,
+    node: Arc<str>,
+    uid: Uid,
     /// How many ephemeral containers it had: they come without a new uid.
     ephemeral: usize,
     /// The claims made for it, which come after it was bound.
-    claims: Vec<Option<String>>,
-    references: Vec<Vertex>,
+    claims: Box<[Option<String>]>,
+    references: Arc<[Vertex]>,
 }
 
 /// A volume that is bound to a claim.
@@ -52,17 +54,19 @@ struct BoundVolume {
     secrets: Vec<Vertex>,
 }
 
-/// Namespace and name.
-type NamespacedName = (String, String);
-
 #[derive(Default)]
 struct Links {
-    pods: HashMap<NamespacedName, BoundPod>,
+    /// By [`key`].
+    pods: HashMap<Arc<str>, BoundPod>,
+    /// The nodes of pods.
+    nodes: Common<str>,
+    /// What pods refer to: those of one owner to the same objects, as a rule.
+    references: Common<[Vertex]>,
     volumes: HashMap<String, BoundVolume>,
     /// The node of each attachment.
     attachments: HashMap<String, String>,
     /// How many pods of each node refer to an object.
-    users: HashMap<Vertex, BTreeMap<String, usize>>,
+    users: HashMap<Vertex, BTreeMap<Arc<str>, usize>>,
     /// The volumes that need a secret.
     volumes_of_secret: HashMap<Vertex, BTreeSet<String>>,
 }
@@ -72,38 +76,36 @@ struct Links {
 pub struct Graph(RwLock<Links>);
 
 impl Graph {
-    /// A pod as it is now.
-    pub fn set_pod(&self, pod: &Pod) {
-        let meta = &pod.metadata;
+    /// A pod as it is now. `key` is its namespace and name with a slash between; it is kept.
+    pub fn set_pod(&self, key: &Arc<str>, pod: &Pod) {
         if pod.spec.node_name.is_empty() {
-            return self.delete_pod(&meta.namespace, &meta.name);
+            return self.0.write().unlink_pod(key);
         }
-        let place = (meta.namespace.clone(), meta.name.clone());
         let statuses = pod.status.resource_claim_statuses.iter().map(|claim| claim.resource_claim_name.clone());
         let extended = pod.status.extended_resource_claim_status.as_ref();
         let statuses = statuses.chain(extended.map(|claim| Some(claim.resource_claim_name.clone())));
-        let claims: Vec<Option<String>> = statuses.collect();
+        let claims: Box<[Option<String>]> = statuses.collect();
         let ephemeral = pod.spec.ephemeral_containers.len();
-        let (node, uid) = (&pod.spec.node_name, &meta.uid);
+        let (node, uid) = (pod.spec.node_name.as_str(), Uid::from(pod.metadata.uid.as_str()));
         let is_known = |known: &BoundPod| {
-            known.node == *node && known.uid == *uid && known.ephemeral >= ephemeral && known.claims == claims
+            *known.node == *node && known.uid == uid && known.ephemeral >= ephemeral && known.claims == claims
         };
-        if self.0.read().pods.get(&place).is_some_and(is_known) {
+        if self.0.read().pods.get(key).is_some_and(is_known) {
             return;
         }
-        let (node, uid) = (node.clone(), uid.clone());
         let references = references::of_pod(pod);
         let mut links = self.0.write();
-        links.unlink_pod(&place);
-        for vertex in &references {
-            *links.users.entry(vertex.clone()).or_default().entry(node.clone()).or_default() += 1;
+        links.unlink_pod(key);
+        let (node, references) = (links.nodes.share(node), links.references.share(references));
+        for vertex in &*references {
+            *links.users.entry(vertex.clone()).or_default().entry(Arc::clone(&node)).or_default() += 1;
         }
-        links.pods.insert(place, BoundPod { node, uid, ephemeral, claims, references });
+        links.pods.insert(Arc::clone(key), BoundPod { node, uid, ephemeral, claims, references });
     }
 
     /// A pod that is gone.
     pub fn delete_pod(&self, namespace: &str, name: &str) {
-        self.0.write().unlink_pod(&(namespace.to_owned(), name.to_owned()));
+        self.0.write().unlink_pod(&key(namespace, name));
     }
 
     /// A volume as it is now.
@@ -160,9 +162,13 @@ impl Graph {
 
     /// Whether a pod is bound to the node.
     pub(super) fn is_pod_linked(&self, node: &str, namespace: &str, name: &str) -> bool {
-        let place = (namespace.to_owned(), name.to_owned());
-        self.0.read().pods.get(&place).is_some_and(|pod| pod.node == node)
+        self.0.read().pods.get(&*key(namespace, name)).is_some_and(|pod| *pod.node == *node)
     }
+}
+
+/// What a pod is found by; no namespace has a slash in its name.
+fn key(namespace: &str, name: &str) -> String {
+    format!("{namespace}/{name}")
 }
 
 impl Links {
@@ -170,10 +176,10 @@ impl Links {
         self.users.get(vertex).is_some_and(|nodes| nodes.contains_key(node))
     }
 
-    fn unlink_pod(&mut self, place: &NamespacedName) {
+    fn unlink_pod(&mut self, place: &str) {
         let Some(pod) = self.pods.remove(place) else { return };
-        for vertex in pod.references {
-            let Some(nodes) = self.users.get_mut(&vertex) else { continue };
+        for vertex in &*pod.references {
+            let Some(nodes) = self.users.get_mut(vertex) else { continue };
             if let Some(count) = nodes.get_mut(&pod.node) {
                 *count = count.saturating_sub(1);
                 if *count == 0 {
@@ -181,9 +187,11 @@ impl Links {
                 }
             }
             if nodes.is_empty() {
-                self.users.remove(&vertex);
+                self.users.remove(vertex);
             }
         }
+        self.nodes.give_back(&pod.node);
+        self.references.give_back(&pod.references);
     }
 
     fn unlink_volume(&mut self, name: &str) {

@@ -1,6 +1,7 @@
 //! What a node may do: read what the pods bound to it need, keep its own objects, and nothing about other nodes.
 //! Concept: <https://kubernetes.io/docs/reference/access-authn-authz/node/>
 
+mod compact;
 mod graph;
 mod references;
 

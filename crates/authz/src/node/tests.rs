@@ -33,9 +33,14 @@ fn bound_pod(name: &str, node: &str) -> Value {
     })
 }
 
+fn set_pod(graph: &Graph, value: &Value) {
+    let pod = pod(value);
+    graph.set_pod(&format!("{}/{}", pod.metadata.namespace, pod.metadata.name).into(), &pod);
+}
+
 fn authorizer() -> NodeAuthorizer {
     let graph = Graph::default();
-    graph.set_pod(&pod(&bound_pod("p", "one")));
+    set_pod(&graph, &bound_pod("p", "one"));
     let volume: PersistentVolume = object::from_value(&json!({
         "metadata": {"name": "pv"},
         "spec": {
@@ -145,14 +150,14 @@ fn nodes_keep_their_own_objects() {
 fn links_end_with_their_pod() {
     let authorizer = authorizer();
     let graph = &authorizer.graph;
-    graph.set_pod(&pod(&bound_pod("q", "one")));
+    set_pod(graph, &bound_pod("q", "one"));
     graph.delete_pod("n", "p");
     assert_eq!(ask(&authorizer, "one", "get /secrets n/pull").decision, Decision::Allow, "another pod needs it");
     graph.delete_pod("n", "q");
     assert_eq!(ask(&authorizer, "one", "get /secrets n/pull").decision, Decision::NoOpinion);
     let mut mirror = bound_pod("m", "one");
     mirror["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "x"});
-    graph.set_pod(&pod(&mirror));
+    set_pod(graph, &mirror);
     assert_eq!(
         ask(&authorizer, "one", "get /secrets n/pull").decision,
         Decision::NoOpinion,

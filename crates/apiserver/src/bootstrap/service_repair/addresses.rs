@@ -139,7 +139,7 @@ pub(super) fn spawn(keeper: &Arc<Keeper>, cx: &ApiCx) {
 struct ChangedServices(Arc<Keeper>);
 
 impl Follower for ChangedServices {
-    fn set(&self, object: &dyn Object) {
+    fn set(&self, _: &Arc<str>, object: &dyn Object) {
         let meta = object.meta();
         self.0.services.add_after(Changed::Service(meta.namespace.clone(), meta.name.clone()), SETTLING);
     }
@@ -151,7 +151,7 @@ impl Follower for ChangedServices {
 struct ChangedAddresses(Arc<Keeper>);
 
 impl Follower for ChangedAddresses {
-    fn set(&self, object: &dyn Object) {
+    fn set(&self, _: &Arc<str>, object: &dyn Object) {
         self.0.addresses.add_after(Changed::Address(object.meta().name.clone()), SETTLING);
     }
 
