@@ -6,6 +6,7 @@ pub mod debugging;
 pub mod flags;
 pub mod health;
 pub mod http_tunnel;
+mod idle;
 pub mod lifecycle;
 pub mod logging;
 pub mod metrics;

@@ -16,7 +16,7 @@ use crate::flags::{self, Errors, FlagSet, Invalid, Options, Versions};
 use crate::lifecycle::Lifecycle;
 use crate::logging::{LogOptions, Logging};
 use crate::serving::BoxError;
-use crate::{notify, tls, version};
+use crate::{idle, notify, tls, version};
 use base::SystemClock;
 
 /// A binary.
@@ -150,7 +150,8 @@ where
     let flags = options.iter().map(|(flag, value)| (flag.name.to_owned(), value.to_string())).collect();
     let lifecycle = Lifecycle::of_process(component.name, versions, gates.gates, logging.clone());
     let lifecycle = lifecycle.with_command_line(flags);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().on_thread_park(idle::before_sleep).build()?;
     let code = runtime.block_on(supervise(component, lifecycle, |lifecycle| main(options, lifecycle)));
     // What still runs was reported as stuck, or a second signal says not to wait.
     runtime.shutdown_background();

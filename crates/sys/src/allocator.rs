@@ -3,7 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout};
 
 use libmimalloc_sys::{
-    mi_free, mi_malloc, mi_malloc_aligned, mi_realloc, mi_realloc_aligned, mi_zalloc, mi_zalloc_aligned,
+    mi_collect, mi_free, mi_malloc, mi_malloc_aligned, mi_realloc, mi_realloc_aligned, mi_zalloc, mi_zalloc_aligned,
 };
 
 /// What `malloc` aligns every block to that is no smaller: C's `max_align_t`.
@@ -16,6 +16,14 @@ const NATURAL_ALIGNMENT: usize = 16;
 /// the same page takes longer then.
 #[derive(Clone, Copy, Debug)]
 pub struct Allocator;
+
+/// Lets go of the memory that this thread holds and does not use. What other threads have freed of it counts as in use until
+/// the thread allocates more of the same size, which one that is idle does not.
+#[expect(unsafe_code, reason = "the allocator's own interface")]
+pub fn tidy() {
+    // SAFETY: it takes no pointer, and touches nothing that is allocated.
+    unsafe { mi_collect(false) }
+}
 
 const fn is_natural(size: usize, align: usize) -> bool {
     align <= NATURAL_ALIGNMENT && align <= size

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_machinery::object::Object;
-use api_machinery::{protobuf, reflect};
+use api_machinery::reflect;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use base::{CancellationToken, SharedClock, TaskGroup};
 use bytes::Bytes;
@@ -19,6 +19,7 @@ use crate::counts::Counts;
 use crate::direct::PAGE_KEYS;
 use crate::log::{Batch, Log};
 use crate::own_writes::{Announcement, OwnWrites};
+use crate::packed::Packer;
 use crate::rest::Rounds;
 use crate::signal::Signal;
 use crate::snapshot::{Index, Matcher, Scope, Snapshot};
@@ -331,13 +332,14 @@ impl Cache {
         let everything = KeyRange::prefix(Key::from(self.options.prefix.as_str()));
         let (mut rest, mut at) = (everything, None);
         let (mut snapshot, mut pace) = (Snapshot::empty(Revision(0), Arc::clone(&self.indexes)), Pace::default());
+        let mut packer = Packer::default();
         loop {
             let page = self.backend.range(&rest, PAGE_KEYS, at).await?;
             let revision = *at.get_or_insert(page.revision);
             for kv in &page.kvs {
                 let stored = self.decode(kv)?;
                 snapshot.replace(stored.key(), Some(Arc::clone(&stored)));
-                if let Some(at_rest) = self.put_to_rest(&stored, kv) {
+                if let Some(at_rest) = stored.put_to_rest(&self.codec, &mut packer) {
                     snapshot.keep_as(&at_rest);
                 }
                 pace.after(Pace::CODED).await;
@@ -418,11 +420,6 @@ impl Cache {
                 item = stream.next() => return item,
             }
         }
-    }
-
-    /// An object that was just read, at rest. What was stored as another type of media was never read as it will be.
-    fn put_to_rest(&self, stored: &Stored, kv: &KeyValue) -> Option<Arc<Stored>> {
-        stored.put_to_rest(&self.codec, protobuf::is_enveloped(&kv.value))
     }
 
     /// Shows what several revisions changed. Where one of them cannot be read, those before it are shown.

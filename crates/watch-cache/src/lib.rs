@@ -18,6 +18,7 @@ mod fingerprint;
 mod log;
 mod own_writes;
 mod pace;
+mod packed;
 mod rest;
 mod signal;
 mod snapshot;

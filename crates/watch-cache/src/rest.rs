@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::packed::Packer;
 use crate::{Codec, Snapshot, Stored};
 
 /// From the end of a round to the next. An object is at rest after one to two of them in which it is not asked for.
 pub(crate) const ROUND: Duration = Duration::from_secs(60);
 /// Between the parts of a round, in which changes are shown and requests answered.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How many objects are put to rest in a part: a millisecond's worth, or two.
+/// How many objects are put to rest in a part, or bytes of their stored forms: a millisecond's worth, or two.
 const PUT_AT_ONCE: usize = 64;
+const BYTES_AT_ONCE: usize = 256 << 10;
 /// How many are looked at in a part.
 const LOOKED_AT_ONCE: usize = 4_096;
 
@@ -21,11 +23,12 @@ pub(crate) struct Rounds {
     due: Instant,
     /// The first key that was not looked at yet.
     from: Arc<str>,
+    packer: Packer,
 }
 
 impl Rounds {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { due: now + ROUND, from: "".into() }
+        Self { due: now + ROUND, from: "".into(), packer: Packer::default() }
     }
 
     /// Waits until the next part of a round is due.
@@ -35,17 +38,21 @@ impl Rounds {
 
     /// The objects of the next part that can be kept at rest.
     pub(crate) fn part(&mut self, snapshot: &Snapshot, codec: &Arc<dyn Codec>, now: Instant) -> Vec<Arc<Stored>> {
-        let mut put = Vec::new();
+        let (mut put, mut bytes) = (Vec::new(), 0);
         for (looked_at, stored) in snapshot.range("", &self.from).enumerate() {
-            if looked_at == LOOKED_AT_ONCE || put.len() == PUT_AT_ONCE {
+            if looked_at == LOOKED_AT_ONCE || put.len() == PUT_AT_ONCE || bytes >= BYTES_AT_ONCE {
                 (self.from, self.due) = (Arc::clone(stored.key()), now + PAUSE);
                 return put;
             }
-            if !stored.was_asked_for() {
-                put.extend(stored.put_to_rest(codec, false));
+            if stored.was_asked_for() {
+                continue;
+            }
+            if let Some(at_rest) = stored.put_to_rest(codec, &mut self.packer) {
+                bytes += stored.stored_bytes();
+                put.push(at_rest);
             }
         }
-        (self.from, self.due) = ("".into(), now + ROUND);
+        *self = Self::new(now);
         put
     }
 }
@@ -100,6 +107,46 @@ mod tests {
         assert_eq!(at_rest(&log), ["a/two"], "it is awake now");
         round(&mut log);
         assert_eq!(at_rest(&log), ["a/one", "a/two"]);
+    }
+
+    /// One that was asked for gives up again what was made of it; one with nothing to give up is left alone.
+    #[tokio::test(start_paused = true)]
+    async fn what_is_packed_is_read_again_and_let_go_again() {
+        let now = Instant::now();
+        let mut log = log_of((0..3).map(|number| format!("a/{number}")), now);
+        let all = |log: &Log| log.snapshot().range("", "").cloned().collect::<Vec<_>>();
+        let texts = || all(&log_of((0..3).map(|number| format!("a/{number}")), now)).into_iter().map(|own| own.json());
+        let mut rounds = Rounds::new(now);
+        let mut round = |log: &mut Log| {
+            let put = rounds.part(&Arc::clone(log.snapshot()), &codec(), now);
+            log.settle(&put, now);
+            put.len()
+        };
+        assert_eq!([round(&mut log), round(&mut log)], [3, 0], "put to rest, and left alone");
+        let packed = all(&log);
+        assert!(packed.iter().map(|stored| stored.json()).eq(texts()));
+        assert_eq!(packed[1].object().meta().labels["colour"], "red");
+        assert_eq!([round(&mut log), round(&mut log), round(&mut log)], [0, 3, 0], "asked for, let go, and left alone");
+        let again = all(&log);
+        assert!(again.iter().zip(&packed).all(|(one, other)| one.is_at_rest() && !Arc::ptr_eq(one, other)));
+        assert!(again.iter().map(|stored| stored.json()).eq(texts()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn large_objects_are_put_to_rest_a_few_at_a_time() {
+        let now = Instant::now();
+        let keys = (0..5).map(|number| format!("a/{number}"));
+        let large = |key: &str| {
+            let stored = stored(key, 2, "red");
+            let object = stored.object().clone_object();
+            Arc::new(Stored::new(key.into(), Revision(2), object, crate::Fingerprint::of(&[0; BYTES_AT_ONCE / 2])))
+        };
+        let changes = keys.map(|key| (key.as_str().into(), Some(large(&key)))).collect();
+        let mut log = Log::new(Arc::new(Snapshot::empty(Revision(1), indexes())), indexes());
+        log.apply(vec![Batch { revision: Revision(2), changes }], now);
+        let mut rounds = Rounds::new(now);
+        let sizes: Vec<_> = (0..3).map(|_| rounds.part(log.snapshot(), &codec(), now).len()).collect();
+        assert_eq!(sizes, [2, 2, 1]);
     }
 
     #[tokio::test(start_paused = true)]

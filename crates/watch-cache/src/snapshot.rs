@@ -1,10 +1,12 @@
 //! The state of a resource at one revision, and how parts of it are named.
 
+use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{self, AtomicU64};
 
 use api_machinery::object::Object;
+use equivalent::{Comparable, Equivalent};
 use imbl::OrdMap;
 use storage::Revision;
 
@@ -53,7 +55,9 @@ pub(crate) fn namespace_of(key: &str) -> Option<&str> {
     key.split_once('/').map(|(namespace, _)| namespace)
 }
 
-type ByValue = OrdMap<(Arc<str>, Arc<str>), Arc<Stored>>;
+/// A value of an index and the key of an object that has it.
+type Place = (Arc<str>, Arc<str>);
+type ByValue = OrdMap<Place, Arc<Stored>>;
 
 /// Numbers for what changes lead to, in this process.
 static EDITIONS: AtomicU64 = AtomicU64::new(1);
@@ -145,7 +149,7 @@ impl Snapshot {
 
     /// Puts an object in or out, and gives what was there.
     pub(crate) fn replace(&mut self, key: &Arc<str>, stored: Option<Arc<Stored>>) -> Option<Arc<Stored>> {
-        self.edition = EDITIONS.fetch_add(1, Ordering::Relaxed);
+        self.edition = EDITIONS.fetch_add(1, atomic::Ordering::Relaxed);
         let added = stored.as_ref().map_or(0, |stored| stored.size_bytes());
         let previous = match stored {
             Some(stored) => {
@@ -171,8 +175,8 @@ impl Snapshot {
         };
         let kept = Arc::clone(kept);
         for (index, map) in self.indexes.iter().zip(&mut self.by_value) {
-            if let Some(place) = place(index, &kept) {
-                map.insert(place, Arc::clone(stored));
+            if let Some(value) = kept.look(index.value) {
+                insert(map, &value, stored);
             }
         }
         self.objects.insert(Arc::clone(stored.key()), Arc::clone(stored));
@@ -184,20 +188,39 @@ impl Snapshot {
             previous.map(|stored| stored.object());
         }
         for (index, map) in self.indexes.iter().zip(&mut self.by_value) {
-            if let Some(at) = previous.and_then(|stored| place(index, stored)) {
-                map.remove(&at);
+            let before = previous.and_then(|stored| Some((stored.look(index.value)?, stored)));
+            let after = current.and_then(|stored| Some((stored.look(index.value)?, stored)));
+            let stays = |before: &str| after.as_ref().is_some_and(|(after, _)| after == before);
+            if let Some((before, stored)) = before.filter(|(before, _)| !stays(before)) {
+                map.remove(&(Arc::from(before), Arc::clone(stored.key())));
             }
-            if let Some((stored, at)) = current.and_then(|stored| Some((stored, place(index, stored)?))) {
-                map.insert(at, Arc::clone(stored));
+            if let Some((after, stored)) = after {
+                insert(map, &after, stored);
             }
         }
     }
 }
 
-/// Where an index has an object.
-fn place(index: &Index, stored: &Stored) -> Option<(Arc<str>, Arc<str>)> {
-    let value = stored.look(index.value)?;
-    Some((Arc::from(value), Arc::clone(stored.key())))
+/// Notes under a value of an index that an object has it. All objects of a value share its text.
+fn insert(map: &mut ByValue, value: &str, stored: &Arc<Stored>) {
+    let first = map.get_next(&FirstOf(value)).filter(|((known, _), _)| **known == *value);
+    let value = first.map_or_else(|| Arc::from(value), |((known, _), _)| Arc::clone(known));
+    map.insert((value, Arc::clone(stored.key())), Arc::clone(stored));
+}
+
+/// The place before all objects of a value.
+struct FirstOf<'a>(&'a str);
+
+impl Equivalent<Place> for FirstOf<'_> {
+    fn equivalent(&self, place: &Place) -> bool {
+        self.compare(place).is_eq()
+    }
+}
+
+impl Comparable<Place> for FirstOf<'_> {
+    fn compare(&self, (value, key): &Place) -> Ordering {
+        self.0.cmp(value).then_with(|| "".cmp(key))
+    }
 }
 
 impl std::fmt::Debug for Snapshot {

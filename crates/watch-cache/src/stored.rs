@@ -1,7 +1,7 @@
 //! One stored version of an object: parsed once, encoded once per media type, shared by everyone who reads it.
 //!
-//! One that nobody asks for is at rest: it is its encoding alone, less than a third of what it takes as structs, and is
-//! read again by the next who asks. Whoever is sent that very encoding does not wake it.
+//! One that nobody asks for is at rest: it is its encoding alone, packed, a tenth or less of what it takes as structs, and
+//! is read again by the next who asks. Whoever is sent that very encoding does not wake it.
 
 use std::any::Any;
 use std::fmt;
@@ -18,6 +18,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use storage::{KeyValue, Revision};
 
+use crate::packed::{Packed, Packer};
 use crate::{Codec, CorruptObject, CorruptStage, Fingerprint, VersionId};
 
 /// What a version takes for each byte of its stored form, parsed and encoded once; as measured with pods.
@@ -31,15 +32,43 @@ pub struct Stored {
     key: Arc<str>,
     revision: Revision,
     object: OnceLock<Arc<dyn Object>>,
-    /// Where the object is not there yet: what it is read with, out of one of the encodings.
-    at_rest: Option<Arc<dyn Codec>>,
-    /// Whether somebody has asked for the object since [`Self::was_asked_for`].
+    /// Where the object is not there yet: what it is read again from.
+    at_rest: Option<Resting>,
+    /// Whether somebody has asked for it since [`Self::was_asked_for`].
     asked_for: AtomicBool,
     /// Of its stored form.
     fingerprint: Fingerprint,
-    encodings: Arc<Encodings>,
+    encodings: OnceLock<Arc<Encodings>>,
     /// The object in other API versions, as far as somebody has asked for them.
     views: Mutex<Vec<(VersionId, Arc<Stored>)>>,
+}
+
+/// What an object at rest is read again from.
+#[derive(Clone)]
+struct Resting {
+    codec: Arc<dyn Codec>,
+    /// Of the encoding.
+    form: Form,
+    packed: Packed,
+}
+
+/// A type of media.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// That of custom objects.
+    Json,
+    Protobuf,
+}
+
+impl Form {
+    fn read(self, bytes: &[u8], mut empty: Box<dyn Object>) -> Result<Box<dyn Object>, String> {
+        let target = empty.as_reflect_mut();
+        let failed = match self {
+            Self::Json => json::decode(bytes, target).err().map(|error| error.to_string()),
+            Self::Protobuf => protobuf::decode(bytes, target).err().map(|error| error.to_string()),
+        };
+        failed.map_or(Ok(empty), Err)
+    }
 }
 
 /// The members of an object, without its kind and version: shared with versions of the same form.
@@ -50,21 +79,11 @@ struct Encodings {
 }
 
 impl Encodings {
-    /// The one that an object at rest is read from, where there is another one as well.
-    fn without_the_other(&self) -> Option<Self> {
-        let (protobuf, _json) = (self.protobuf.get()?.clone(), self.json.get()?);
-        Some(Self { protobuf: protobuf.into(), json: OnceLock::new() })
-    }
-
-    /// Reads the object of which one of them is.
-    fn read(&self, mut empty: Box<dyn Object>) -> Result<Box<dyn Object>, String> {
-        if let Some(message) = self.protobuf.get() {
-            protobuf::decode(message, empty.as_reflect_mut()).map_err(|error| error.to_string())?;
-        } else {
-            let text = self.json.get().ok_or("there is nothing to read")?;
-            json::decode(text, empty.as_reflect_mut()).map_err(|error| error.to_string())?;
+    fn of(&self, form: Form) -> &OnceLock<Bytes> {
+        match form {
+            Form::Json => &self.json,
+            Form::Protobuf => &self.protobuf,
         }
-        Ok(empty)
     }
 }
 
@@ -110,58 +129,66 @@ impl Stored {
             at_rest: None,
             asked_for: AtomicBool::new(false),
             fingerprint,
-            encodings: Arc::default(),
+            encodings: OnceLock::new(),
             views: Mutex::default(),
         }
     }
 
-    /// The same at rest, if it can be and is not: nothing where somebody else keeps the object, which would then be there
-    /// twice, and where it would not come back the same. With `checked` that is known, as it has just been read.
+    /// The same at rest, with nothing that it need not have: nothing where that is so already, where somebody else keeps the
+    /// object, which would then be there twice, and where it would not come back the same. What is stored as a protobuf
+    /// message was read from one like it.
     #[must_use]
-    pub(crate) fn put_to_rest(&self, codec: &Arc<dyn Codec>, checked: bool) -> Option<Arc<Self>> {
-        let encodings = match self.object.get() {
-            Some(object) => self.encoding_of(object, codec, checked)?,
-            None => self.encodings.without_the_other()?,
+    pub(crate) fn put_to_rest(&self, codec: &Arc<dyn Codec>, packer: &mut Packer) -> Option<Arc<Self>> {
+        let object = self.object.get();
+        if object.is_some_and(|object| Arc::strong_count(object) > 1) {
+            return None;
+        }
+        let resting = match (&self.at_rest, object) {
+            (Some(resting), _) => {
+                let has_more = object.is_some() || self.encodings.get().is_some() || !self.views.lock().is_empty();
+                has_more.then(|| resting.clone())?
+            }
+            (None, object) => {
+                let (form, bytes) = self.encoding_of(object?, codec)?;
+                Resting { codec: Arc::clone(codec), form, packed: packer.pack(&bytes) }
+            }
         };
         Some(Arc::new(Self {
             key: Arc::clone(&self.key),
             revision: self.revision,
             object: OnceLock::new(),
-            at_rest: Some(Arc::clone(codec)),
+            at_rest: Some(resting),
             asked_for: AtomicBool::new(false),
             fingerprint: self.fingerprint,
-            encodings: Arc::new(encodings),
+            encodings: OnceLock::new(),
             views: Mutex::default(),
         }))
     }
 
     /// The encoding that the object can be read from again.
-    fn encoding_of(&self, object: &Arc<dyn Object>, codec: &Arc<dyn Codec>, checked: bool) -> Option<Encodings> {
-        if Arc::strong_count(object) > 1 {
-            return None;
-        }
+    fn encoding_of(&self, object: &Arc<dyn Object>, codec: &Arc<dyn Codec>) -> Option<(Form, Bytes)> {
         let empty = codec.empty();
         let (one, other): (&dyn Any, &dyn Any) = (&**object, &*empty);
         if one.type_id() != other.type_id() || object.api_version() != empty.api_version() {
             return None;
         }
-        let encodings = Encodings::default();
-        let (slot, bytes) = if self.is_custom() {
-            (&encodings.json, self.json_item())
-        } else {
-            (&encodings.protobuf, self.protobuf_item())
+        let form = self.form();
+        let encode = || match form {
+            Form::Json => self.encode_json(),
+            Form::Protobuf => self.encode_protobuf(),
         };
-        slot.get_or_init(|| bytes);
+        // One that is made for this is not kept by the other as well.
+        let bytes = self.encodings.get().and_then(|kept| kept.of(form).get().cloned()).unwrap_or_else(encode);
         let comes_back = || {
-            let read = encodings.read(empty);
+            let read = form.read(&bytes, empty);
             read.is_ok_and(|read| reflect::equal_structs(read.as_reflect(), object.as_reflect()))
         };
-        if checked {
+        if self.fingerprint.is_protobuf() {
             debug_assert!(comes_back(), "{self:?} does not come back as it was");
         } else if !comes_back() {
             return None;
         }
-        Some(encodings)
+        Some((form, bytes))
     }
 
     /// Whether it is its encoding alone.
@@ -196,8 +223,29 @@ impl Stored {
     }
 
     fn read_again(&self) -> Box<dyn Object> {
-        let codec = self.at_rest.as_ref().expect("invariant: what has no object is at rest");
-        self.encodings.read(codec.empty()).expect("invariant: it was read when it was put to rest")
+        let resting = self.at_rest.as_ref().expect("invariant: what has no object is at rest");
+        let made = self.encodings.get().and_then(|made| made.of(resting.form).get().cloned());
+        let bytes = made.unwrap_or_else(|| resting.packed.unpack().into());
+        resting.form.read(&bytes, resting.codec.empty()).expect("invariant: it was read when it was put to rest")
+    }
+
+    /// The encoding that it rests as, if that is of this form.
+    fn unpacked(&self, form: Form) -> Option<Bytes> {
+        let resting = self.at_rest.as_ref().filter(|resting| resting.form == form)?;
+        Some(resting.packed.unpack().into())
+    }
+
+    fn encodings(&self) -> &Arc<Encodings> {
+        self.encodings.get_or_init(Arc::default)
+    }
+
+    /// What it rests as.
+    fn form(&self) -> Form {
+        match &self.at_rest {
+            Some(resting) => resting.form,
+            None if self.object().downcast_ref::<Unstructured>().is_some() => Form::Json,
+            None => Form::Protobuf,
+        }
     }
 
     /// The object in another API version, where it was converted before: with its encodings, shared by all who ask.
@@ -218,7 +266,7 @@ impl Stored {
         let mut view = Self::unwritten(Arc::clone(&self.key), self.revision, object);
         let renamed = view.object().downcast_ref::<Renamed>();
         if renamed.is_some_and(|renamed| Arc::ptr_eq(renamed.object(), self.awake())) {
-            view.encodings = Arc::clone(&self.encodings);
+            view.encodings = Arc::clone(self.encodings()).into();
         }
         let view = Arc::new(view);
         if views.len() == MOST_VIEWS {
@@ -271,6 +319,11 @@ impl Stored {
         object.downcast().ok()
     }
 
+    /// How long its stored form is.
+    pub(crate) fn stored_bytes(&self) -> usize {
+        self.fingerprint.length()
+    }
+
     /// About how many bytes of memory this takes, whether it has been encoded yet or not, so that the number never
     /// changes and sums of it stay true.
     #[must_use]
@@ -288,12 +341,13 @@ impl Stored {
     #[must_use]
     pub fn json_item(&self) -> Bytes {
         self.note_asked_for();
-        let encode = || {
-            let plain = self.look(<dyn Object>::to_json_item);
-            // Copied, because it is kept for long, and the text's buffer may be twice as large.
-            Bytes::copy_from_slice(&if self.is_custom() { self.with_type(plain.as_bytes()) } else { plain.into() })
-        };
-        self.encodings.json.get_or_init(encode).clone()
+        self.encodings().json.get_or_init(|| self.unpacked(Form::Json).unwrap_or_else(|| self.encode_json())).clone()
+    }
+
+    fn encode_json(&self) -> Bytes {
+        let plain = self.look(<dyn Object>::to_json_item);
+        // Copied, because it is kept for long, and the text's buffer may be twice as large.
+        Bytes::copy_from_slice(&if self.is_custom() { self.with_type(plain.as_bytes()) } else { plain.into() })
     }
 
     /// The object as an enveloped protobuf message. Custom objects have no protobuf form.
@@ -308,26 +362,25 @@ impl Stored {
     /// The object as a bare protobuf message, as an item of a list.
     #[must_use]
     pub fn protobuf_item(&self) -> Bytes {
-        self.encodings
-            .protobuf
-            .get_or_init(|| Bytes::copy_from_slice(&protobuf::encode(self.object().as_reflect())))
-            .clone()
+        self.note_asked_for();
+        let encode = || self.unpacked(Form::Protobuf).unwrap_or_else(|| self.encode_protobuf());
+        self.encodings().protobuf.get_or_init(encode).clone()
+    }
+
+    fn encode_protobuf(&self) -> Bytes {
+        Bytes::copy_from_slice(&protobuf::encode(self.object().as_reflect()))
     }
 
     /// Shows an object of the same kind and version to somebody who asks for no more.
     fn of_its_type<T>(&self, look: impl FnOnce(&dyn Object) -> T) -> T {
         match (self.object.get(), &self.at_rest) {
-            (None, Some(codec)) => look(&*codec.empty()),
+            (None, Some(resting)) => look(&*resting.codec.empty()),
             _ => look(self.object()),
         }
     }
 
     fn is_custom(&self) -> bool {
-        match &self.at_rest {
-            // JSON is what custom objects rest as.
-            Some(_) => self.encodings.protobuf.get().is_none(),
-            None => self.object().downcast_ref::<Unstructured>().is_some(),
-        }
+        self.form() == Form::Json
     }
 
     /// Puts `kind` and `apiVersion` before the members of a JSON object.
