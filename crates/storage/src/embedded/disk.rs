@@ -11,7 +11,7 @@ use redb::{Database, DatabaseError};
 use super::directory::{self, open_private};
 
 /// Pages kept by the engine. Values live in our own memory, so this only serves the inner pages of the tree.
-const CACHE_BYTES: usize = 64 << 20;
+const CACHE_BYTES: usize = 8 << 20;
 
 /// Where a store's files are; tests have one that fails.
 pub(super) trait Disk: Send + Sync + Debug {

@@ -19,12 +19,19 @@ impl Version {
     }
 }
 
+/// Up to so many versions take no more memory than they need.
+const FEW: usize = 4;
+
 /// All retained versions of a key, oldest first; never empty while it is in the index.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct History(Vec<Version>);
 
 impl History {
     pub(crate) fn push(&mut self, version: Version) {
+        // Most keys have one or two, and there are very many keys.
+        if self.0.len() == self.0.capacity() && self.0.len() < FEW {
+            self.0.reserve_exact(1);
+        }
         self.0.push(version);
     }
 
@@ -57,7 +64,7 @@ impl History {
         let Some(last) = not_newer.checked_sub(1) else { return Vec::new() };
         let is_tombstone = self.0.get(last).is_some_and(|version| version.kv.is_none());
         let dropped = self.0.drain(..if is_tombstone { not_newer } else { last }).collect();
-        if self.0.capacity() > 16 && self.0.len() * 4 < self.0.capacity() {
+        if self.0.len() * 2 <= self.0.capacity() {
             self.0.shrink_to_fit();
         }
         dropped
