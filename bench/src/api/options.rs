@@ -33,13 +33,21 @@ pub enum Only {
     Creates,
     /// They are got again and again.
     Gets,
+    /// They are written until they have what running pods have, and are left alone then.
+    Memory,
+    /// Deployments are changed.
+    Changes,
 }
 
 impl Only {
+    /// All of them, with their names on the command line.
+    pub const ALL: [(&str, Self); 4] =
+        [("creates", Self::Creates), ("gets", Self::Gets), ("memory", Self::Memory), ("changes", Self::Changes)];
+
     /// By its name on the command line.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        [("creates", Self::Creates), ("gets", Self::Gets)].into_iter().find(|(own, _)| *own == name).map(|(_, it)| it)
+        Self::ALL.into_iter().find(|(own, _)| *own == name).map(|(_, it)| it)
     }
 }
 

@@ -45,15 +45,21 @@ pub async fn run(options: &Options) -> Result<()> {
 
 async fn one_store(options: &Options, site: &Site, raw: Option<RawEtcd>, label: &str, with_reads: bool) -> Result<()> {
     let before = resident_bytes(site.server.pid())?;
+    if options.only == Some(Only::Changes) {
+        return deployments::change(options, site, label).await;
+    }
     create::measure(options, site, raw, label).await?;
     match options.only {
         Some(Only::Creates) => return Ok(()),
         Some(Only::Gets) => return reads::gets(&Options { rounds: ROUNDS_OF_GETS, ..options.clone() }, site).await,
-        None => {}
+        Some(Only::Memory | Only::Changes) | None => {}
     }
     writes::patch_all(options, site, label).await?;
     writes::update_some(options, site, label).await?;
     writes::print_memory(options, site, before, label).await?;
+    if options.only == Some(Only::Memory) {
+        return Ok(());
+    }
     deployments::change(options, site, label).await?;
     if with_reads {
         reads_of(options, site).await?;

@@ -68,7 +68,9 @@ pub(super) async fn print_memory(options: &Options, site: &Site, before: u64, la
         Ok(added as f64 / options.pods as f64)
     };
     Figure::alone(format!("memory-per-cached-pod-{label}"), each()?, "bytes").print()?;
+    let meter = CpuMeter::start(site.server.pid())?;
     stay_connected(site, options.idle).await?;
+    print_cpu(&format!("come-to-rest-{label}"), meter.seconds()?, options.pods)?;
     Figure::beside_promised(format!("memory-per-pod-at-rest-{label}"), each()?, PROMISED_AT_REST, "bytes").print()?;
     Ok(())
 }

@@ -29,8 +29,8 @@ fn command() -> Command {
             Arg::new("only")
                 .long("only")
                 .value_name("PART")
-                .help("Only this part, for a profiler: creates or gets")
-                .value_parser(["creates", "gets"]),
+                .help("Only this part")
+                .value_parser(Only::ALL.map(|(name, _)| name)),
         )
         .arg(
             Arg::new("lease")
