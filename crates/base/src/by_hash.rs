@@ -1,8 +1,7 @@
-//! Things that an ordered collection has, found by a hash of what they are called.
+//! Things that an ordered collection has, or where it has them, found by a hash of what they are called.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
-use std::sync::Arc;
 
 use rustc_hash::FxBuildHasher;
 
@@ -10,18 +9,18 @@ use rustc_hash::FxBuildHasher;
 /// all of them: of those that have the same hash it knows one, so that what is not here may still be there, unless both have
 /// as many.
 #[derive(Debug)]
-pub struct ByHash<T, S = FxBuildHasher> {
-    known: HashMap<u64, Arc<T>, FxBuildHasher>,
+pub struct ByHash<V, S = FxBuildHasher> {
+    known: HashMap<u64, V, FxBuildHasher>,
     hasher: S,
 }
 
-impl<T, S: Default> Default for ByHash<T, S> {
+impl<V, S: Default> Default for ByHash<V, S> {
     fn default() -> Self {
         Self { known: HashMap::default(), hasher: S::default() }
     }
 }
 
-impl<T, S: BuildHasher> ByHash<T, S> {
+impl<V, S: BuildHasher> ByHash<V, S> {
     fn hash<const N: usize>(&self, name: [&str; N]) -> u64 {
         let mut hasher = self.hasher.build_hasher();
         for part in name {
@@ -31,17 +30,17 @@ impl<T, S: BuildHasher> ByHash<T, S> {
     }
 
     /// What has this name, if it is known; `is_named` tells whether it really has.
-    pub fn get<const N: usize>(&self, name: [&str; N], is_named: impl FnOnce(&T) -> bool) -> Option<&Arc<T>> {
+    pub fn get<const N: usize>(&self, name: [&str; N], is_named: impl FnOnce(&V) -> bool) -> Option<&V> {
         self.known.get(&self.hash(name)).filter(|own| is_named(own))
     }
 
     /// Knows what has this name from now on.
-    pub fn put<const N: usize>(&mut self, name: [&str; N], own: &Arc<T>) {
-        self.known.insert(self.hash(name), Arc::clone(own));
+    pub fn put<const N: usize>(&mut self, name: [&str; N], own: V) {
+        self.known.insert(self.hash(name), own);
     }
 
     /// Forgets what has this name; `is_named` tells whether something really has.
-    pub fn remove<const N: usize>(&mut self, name: [&str; N], is_named: impl FnOnce(&T) -> bool) {
+    pub fn remove<const N: usize>(&mut self, name: [&str; N], is_named: impl FnOnce(&V) -> bool) {
         let hash = self.hash(name);
         if self.known.get(&hash).is_some_and(|own| is_named(own)) {
             self.known.remove(&hash);
@@ -93,7 +92,7 @@ mod tests {
     fn what_is_put_is_found_by_all_parts_of_its_name() {
         let mut things: ByHash<Named> = ByHash::default();
         for name in [["a", "b"], ["", "ab"], ["ab", ""]] {
-            things.put(name, &Arc::new(name));
+            things.put(name, name);
         }
         assert!(found(&things, ["a", "b"]) && found(&things, ["", "ab"]) && found(&things, ["ab", ""]));
         assert!(!found(&things, ["b", "a"]));
@@ -108,8 +107,8 @@ mod tests {
     fn of_those_with_one_hash_the_last_is_known() {
         let mut things: ByHash<Named, BuildHasherDefault<Same>> = ByHash::default();
         let (first, second) = (["a", "1"], ["a", "2"]);
-        things.put(first, &Arc::new(first));
-        things.put(second, &Arc::new(second));
+        things.put(first, first);
+        things.put(second, second);
         assert!(!found(&things, first) && found(&things, second));
         things.remove(first, |own| *own == first);
         assert!(found(&things, second), "another one is not taken away for it");

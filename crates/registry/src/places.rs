@@ -14,7 +14,7 @@ pub(crate) trait Placed {
 pub(crate) struct Places<T> {
     /// In the order of their places.
     sorted: Vec<Arc<T>>,
-    by_hash: ByHash<T>,
+    by_hash: ByHash<Arc<T>>,
 }
 
 impl<T> Default for Places<T> {
@@ -38,7 +38,7 @@ impl<T: Placed> Places<T> {
     /// Puts a thing at its place, and gives what was there.
     pub(crate) fn put(&mut self, new: &Arc<T>) -> Option<Arc<T>> {
         let place = new.place();
-        self.by_hash.put(place, new);
+        self.by_hash.put(place, Arc::clone(new));
         match self.search(place) {
             Ok(found) => self.sorted.get_mut(found).map(|former| std::mem::replace(former, Arc::clone(new))),
             Err(free) => {
