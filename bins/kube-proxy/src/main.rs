@@ -4,5 +4,5 @@
 static ALLOCATOR: sys::allocator::Allocator = sys::allocator::Allocator;
 
 fn main() -> std::process::ExitCode {
-    proxy::main()
+    proxy::main(sys::allocator::tidy)
 }

@@ -6,5 +6,5 @@ use std::process::ExitCode;
 static ALLOCATOR: sys::allocator::Allocator = sys::allocator::Allocator;
 
 fn main() -> ExitCode {
-    component_base::run(&kubelet::COMPONENT, kubelet::run)
+    component_base::run(&kubelet::COMPONENT, sys::allocator::tidy, kubelet::run)
 }

@@ -42,7 +42,7 @@ impl<V, S: BuildHasher> ByHash<V, S> {
     /// Forgets what has this name; `is_named` tells whether something really has.
     pub fn remove<const N: usize>(&mut self, name: [&str; N], is_named: impl FnOnce(&V) -> bool) {
         let hash = self.hash(name);
-        if self.known.get(&hash).is_some_and(|own| is_named(own)) {
+        if self.known.get(&hash).is_some_and(is_named) {
             self.known.remove(&hash);
         }
     }

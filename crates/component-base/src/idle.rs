@@ -12,12 +12,12 @@ thread_local! {
     static LOOKED: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// Now and then lets go of memory that the thread does not use: it may sleep for long, and nobody else can.
-pub(crate) fn before_sleep() {
+/// Now and then has memory let go of that the thread does not use: it may sleep for long, and nobody else can.
+pub(crate) fn before_sleep(tidy: fn()) {
     let now = Instant::now();
     if is_due(LOOKED.get(), now) {
         LOOKED.set(Some(now));
-        sys::allocator::tidy();
+        tidy();
     }
 }
 

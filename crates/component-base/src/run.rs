@@ -47,18 +47,24 @@ pub fn no_config_file(_: &mut Options) -> Result<(), Invalid> {
 }
 
 /// Runs a component with the arguments of the process. `main` returns when the component has ended: after
-/// [`Lifecycle::shutdown_requested`], or with an error.
-pub fn run<F, A>(component: &Component, main: F) -> ExitCode
+/// [`Lifecycle::shutdown_requested`], or with an error. `tidy` is called now and then by each thread of the runtime before
+/// it sleeps: the place to let go of memory that nobody but the thread can.
+pub fn run<F, A>(component: &Component, tidy: fn(), main: F) -> ExitCode
 where
     F: FnOnce(Options, Lifecycle) -> A,
     A: Future<Output = Result<(), BoxError>>,
 {
     let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
-    run_with(component, arguments, main)
+    run_with(component, arguments, tidy, main)
 }
 
 /// Runs a component with other arguments than those of the process.
-pub fn run_with<F, A>(component: &Component, arguments: impl IntoIterator<Item = String>, main: F) -> ExitCode
+pub fn run_with<F, A>(
+    component: &Component,
+    arguments: impl IntoIterator<Item = String>,
+    tidy: fn(),
+    main: F,
+) -> ExitCode
 where
     F: FnOnce(Options, Lifecycle) -> A,
     A: Future<Output = Result<(), BoxError>>,
@@ -70,7 +76,7 @@ where
             ExitCode::SUCCESS
         }
         Ok(Start::Go { options, versions, gates, log }) => {
-            match live(component, *options, (versions, gates), &log, main) {
+            match live(component, *options, (versions, gates), &log, (tidy, main)) {
                 Ok(code) => code,
                 Err(error) => refuse(component, &error),
             }
@@ -129,7 +135,7 @@ fn live<F, A>(
     options: Options,
     (versions, gates): (Versions, Resolved),
     log: &LogOptions,
-    main: F,
+    (tidy, main): (fn(), F),
 ) -> Result<ExitCode, std::io::Error>
 where
     F: FnOnce(Options, Lifecycle) -> A,
@@ -150,8 +156,10 @@ where
     let flags = options.iter().map(|(flag, value)| (flag.name.to_owned(), value.to_string())).collect();
     let lifecycle = Lifecycle::of_process(component.name, versions, gates.gates, logging.clone());
     let lifecycle = lifecycle.with_command_line(flags);
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().on_thread_park(idle::before_sleep).build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .on_thread_park(move || idle::before_sleep(tidy))
+        .build()?;
     let code = runtime.block_on(supervise(component, lifecycle, |lifecycle| main(options, lifecycle)));
     // What still runs was reported as stuck, or a second signal says not to wait.
     runtime.shutdown_background();

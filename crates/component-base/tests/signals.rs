@@ -27,29 +27,39 @@ fn terminate_self() {
 fn sigterm_drains_and_exits_cleanly() {
     let drained = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&drained);
-    let code = run_with(&COMPONENT, ["-v=1".to_owned()], |_, lifecycle| async move {
-        let token = lifecycle.tasks().token();
-        lifecycle.tasks().spawn("drains", async move {
-            token.cancelled().await;
-            tokio::task::yield_now().await;
-            seen.store(true, Ordering::SeqCst);
-        });
-        terminate_self();
-        lifecycle.shutdown_requested().await;
-        Ok(())
-    });
+    let code = run_with(
+        &COMPONENT,
+        ["-v=1".to_owned()],
+        || (),
+        |_, lifecycle| async move {
+            let token = lifecycle.tasks().token();
+            lifecycle.tasks().spawn("drains", async move {
+                token.cancelled().await;
+                tokio::task::yield_now().await;
+                seen.store(true, Ordering::SeqCst);
+            });
+            terminate_self();
+            lifecycle.shutdown_requested().await;
+            Ok(())
+        },
+    );
     assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::SUCCESS));
     assert!(drained.load(Ordering::SeqCst), "the task was not waited for");
 
-    let code = run_with(&COMPONENT, [], |_, _| async { Err("no way".into()) });
+    let code = run_with(&COMPONENT, [], || (), |_, _| async { Err("no way".into()) });
     assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::FAILURE));
 
-    let code = run_with(&COMPONENT, [], |_, lifecycle| async move {
-        terminate_self();
-        // Two signals at once may arrive as one.
-        lifecycle.shutdown_requested().await;
-        terminate_self();
-        std::future::pending().await
-    });
+    let code = run_with(
+        &COMPONENT,
+        [],
+        || (),
+        |_, lifecycle| async move {
+            terminate_self();
+            // Two signals at once may arrive as one.
+            lifecycle.shutdown_requested().await;
+            terminate_self();
+            std::future::pending().await
+        },
+    );
     assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::FAILURE));
 }

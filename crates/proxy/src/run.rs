@@ -58,10 +58,10 @@ const COMPONENT: Component = Component {
     drain: Duration::from_secs(5),
 };
 
-/// Runs the binary.
+/// Runs the binary. `tidy` is called by threads before they sleep, as [`component_base::run`] says.
 #[must_use]
-pub fn main() -> ExitCode {
-    component_base::run(&COMPONENT, run)
+pub fn main(tidy: fn()) -> ExitCode {
+    component_base::run(&COMPONENT, tidy, run)
 }
 
 /// Runs the proxy until it is asked to end.
