@@ -171,6 +171,15 @@ fn key(namespace: &str, name: &str) -> String {
     format!("{namespace}/{name}")
 }
 
+#[cfg(test)]
+impl Graph {
+    /// How many nodes and lists of references are kept.
+    pub(super) fn common(&self) -> [usize; 2] {
+        let links = self.0.read();
+        [links.nodes.len(), links.references.len()]
+    }
+}
+
 impl Links {
     fn uses(&self, node: &str, vertex: &Vertex) -> bool {
         self.users.get(vertex).is_some_and(|nodes| nodes.contains_key(node))

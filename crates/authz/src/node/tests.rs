@@ -151,10 +151,12 @@ fn links_end_with_their_pod() {
     let authorizer = authorizer();
     let graph = &authorizer.graph;
     set_pod(graph, &bound_pod("q", "one"));
+    assert_eq!(graph.common(), [1, 2], "each refers to a claim of its own");
     graph.delete_pod("n", "p");
     assert_eq!(ask(&authorizer, "one", "get /secrets n/pull").decision, Decision::Allow, "another pod needs it");
     graph.delete_pod("n", "q");
     assert_eq!(ask(&authorizer, "one", "get /secrets n/pull").decision, Decision::NoOpinion);
+    assert_eq!(graph.common(), [0, 0]);
     let mut mirror = bound_pod("m", "one");
     mirror["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "x"});
     set_pod(graph, &mirror);
