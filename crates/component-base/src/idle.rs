@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// From one look at the memory of a thread to the next, which takes less than a millisecond.
+/// From one look at the memory of a thread to the next: a look goes through all pages that the thread holds.
 const BETWEEN: Duration = Duration::from_secs(10);
 
 thread_local! {

@@ -2,7 +2,6 @@
 
 use std::hash::Hasher as _;
 
-use api_machinery::protobuf;
 use rustc_hash::FxHasher;
 
 /// The length and a short hash of a value: of two that differ in it the values differ. Where they agree, the values may
@@ -11,7 +10,6 @@ use rustc_hash::FxHasher;
 pub struct Fingerprint {
     length: u32,
     hash: u32,
-    protobuf: bool,
 }
 
 impl Fingerprint {
@@ -23,12 +21,7 @@ impl Fingerprint {
         let hash = hasher.finish();
         // Values are limited to megabytes.
         let length = u32::try_from(value.len()).unwrap_or(u32::MAX);
-        Self { length, hash: (hash >> 32) as u32, protobuf: protobuf::is_enveloped(value) }
-    }
-
-    /// Whether the value is a protobuf message, so that its object comes back from one as it was.
-    pub(crate) fn is_protobuf(self) -> bool {
-        self.protobuf
+        Self { length, hash: (hash >> 32) as u32 }
     }
 
     /// How long the value is.
@@ -46,7 +39,7 @@ mod tests {
         let value = vec![b'x'; 1000];
         let known = Fingerprint::of(&value);
         assert_eq!(Fingerprint::of(&value.clone()), known);
-        assert_eq!((known.length(), known.is_protobuf()), (1000, false));
+        assert_eq!(known.length(), 1000);
         for at in 0..value.len() {
             let mut other = value.clone();
             other[at] = b'y';

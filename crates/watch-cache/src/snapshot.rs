@@ -228,3 +228,24 @@ impl std::fmt::Debug for Snapshot {
         write!(out, "Snapshot({} objects@{})", self.objects.len(), self.revision)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{indexes, stored};
+
+    /// Kept as well by an object that is kept in another way, and by one that changes without changing its value.
+    #[test]
+    fn objects_of_a_value_share_its_text() {
+        let mut snapshot = Snapshot::empty(Revision(1), indexes());
+        let objects = [("b", 2, "red"), ("a", 3, "red"), ("c", 4, "blue"), ("b", 5, "red"), ("a", 6, "blue")];
+        for (key, revision, colour) in objects {
+            snapshot.replace(&key.into(), Some(stored(key, revision, colour)));
+        }
+        snapshot.keep_as(&stored("c", 4, "blue"));
+        let places: Vec<_> = snapshot.by_value[0].keys().collect();
+        let found: Vec<_> = places.iter().map(|(value, key)| [&**value, &**key]).collect();
+        assert_eq!(found, [["blue", "a"], ["blue", "c"], ["red", "b"]]);
+        assert!(Arc::ptr_eq(&places[0].0, &places[1].0));
+    }
+}

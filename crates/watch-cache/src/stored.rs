@@ -38,6 +38,8 @@ pub struct Stored {
     asked_for: AtomicBool,
     /// Of its stored form.
     fingerprint: Fingerprint,
+    /// Whether it was read from a protobuf message, and so comes back from one.
+    of_message: bool,
     encodings: OnceLock<Arc<Encodings>>,
     /// The object in other API versions, as far as somebody has asked for them.
     views: Mutex<Vec<(VersionId, Arc<Stored>)>>,
@@ -118,7 +120,8 @@ impl Stored {
             return Err(corrupt(CorruptStage::Transformed, why.to_owned()));
         }
         let object = codec.decode(&kv.value).map_err(|message| corrupt(CorruptStage::Decoded, message))?;
-        Ok(Arc::new(Self::new(key, kv.mod_revision, object, Fingerprint::of(&kv.value))))
+        let read = Self::new(key, kv.mod_revision, object, Fingerprint::of(&kv.value));
+        Ok(Arc::new(Self { of_message: protobuf::is_enveloped(&kv.value), ..read }))
     }
 
     fn new_encoded_later(key: Arc<str>, revision: Revision, object: Arc<dyn Object>, fingerprint: Fingerprint) -> Self {
@@ -129,14 +132,15 @@ impl Stored {
             at_rest: None,
             asked_for: AtomicBool::new(false),
             fingerprint,
+            of_message: false,
             encodings: OnceLock::new(),
             views: Mutex::default(),
         }
     }
 
     /// The same at rest, with nothing that it need not have: nothing where that is so already, where somebody else keeps the
-    /// object, which would then be there twice, and where it would not come back the same. What is stored as a protobuf
-    /// message was read from one like it.
+    /// object, which would then be there twice, and where it would not come back the same. What was read from a protobuf
+    /// message does; what was only written as one may be nested deeper than any that is read.
     #[must_use]
     pub(crate) fn put_to_rest(&self, codec: &Arc<dyn Codec>, packer: &mut Packer) -> Option<Arc<Self>> {
         let object = self.object.get();
@@ -160,6 +164,7 @@ impl Stored {
             at_rest: Some(resting),
             asked_for: AtomicBool::new(false),
             fingerprint: self.fingerprint,
+            of_message: self.of_message,
             encodings: OnceLock::new(),
             views: Mutex::default(),
         }))
@@ -183,7 +188,7 @@ impl Stored {
             let read = form.read(&bytes, empty);
             read.is_ok_and(|read| reflect::equal_structs(read.as_reflect(), object.as_reflect()))
         };
-        if self.fingerprint.is_protobuf() {
+        if self.of_message {
             debug_assert!(comes_back(), "{self:?} does not come back as it was");
         } else if !comes_back() {
             return None;
