@@ -10,6 +10,7 @@ pub mod admission_v1beta1;
 pub mod admissionregistration_v1;
 pub mod apidiscovery_v2;
 pub mod apiextensions_v1;
+pub mod apiextensions_v1beta1;
 pub mod apiregistration_v1;
 pub mod apiserver_config_v1;
 pub mod apiserverinternal_v1alpha1;

@@ -22,6 +22,8 @@ pub struct Lifecycle {
     pub qualified_finalizers: bool,
     /// Since when the version should not be used any more, and what to use.
     pub deprecated: Option<Deprecated>,
+    /// How objects are written to the store.
+    pub written: Written,
 }
 
 impl Lifecycle {
@@ -35,6 +37,7 @@ impl Lifecycle {
         indexes: &[],
         qualified_finalizers: true,
         deprecated: None,
+        written: Written::AsAsked,
     };
     /// As most, but that a deletion answers with the object.
     pub const RETURNS_DELETED: Self = Self { delete_answer: DeleteAnswer::Object, ..Self::DEFAULT };
@@ -67,6 +70,18 @@ impl DeleteAnswer {
     pub fn is_documented_as_object(self) -> bool {
         self == Self::Object
     }
+}
+
+/// How objects are written to the store. Upstream's servers of definitions and of API services are servers of their own,
+/// with codecs of their own.
+#[derive(Debug, Clone, Copy)]
+pub enum Written {
+    /// In the version that is kept, encoded as `--storage-media-type` says.
+    AsAsked,
+    /// As JSON whatever the flag says.
+    Json,
+    /// As JSON, in the form of another version; nothing comes of objects of other kinds.
+    JsonIn(fn(&dyn Object) -> Option<Box<dyn Object>>),
 }
 
 /// What a kind does with dependents when nobody says.

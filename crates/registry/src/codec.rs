@@ -1,11 +1,12 @@
-//! Upstream's bytes in the store: protobuf in its envelope for built-in kinds, JSON with a newline for custom ones, or CBOR.
-//! Any is read, whatever is written.
+//! Upstream's bytes in the store: protobuf in its envelope for built-in kinds, JSON with a newline for custom ones and what
+//! upstream writes so, or CBOR. Any is read, whatever is written.
 
 use std::borrow::Cow;
 
 use api_machinery::object::Object;
 use api_machinery::{cbor, json, protobuf};
 use bytes::Bytes;
+use kinds::lifecycle::Written;
 use kinds::rules::Rules;
 use kinds::versions::{FormerForm, VersionConversion};
 use watch_cache::Codec;
@@ -44,14 +45,10 @@ impl ObjectCodec {
         let meta = object.meta_mut();
         meta.resource_version.clear();
         meta.self_link.clear();
-        match self.media {
-            StorageMedia::Protobuf => object.to_protobuf().into(),
-            StorageMedia::Cbor => object.to_cbor().into(),
-            StorageMedia::Json => {
-                let mut text = object.to_json();
-                text.push('\n');
-                text.into()
-            }
+        match self.rules.lifecycle().written {
+            Written::AsAsked => bytes(object, self.media),
+            Written::Json => bytes(object, StorageMedia::Json),
+            Written::JsonIn(form) => bytes(form(object).as_deref().unwrap_or(object), StorageMedia::Json),
         }
     }
 
@@ -121,6 +118,18 @@ impl ObjectCodec {
     }
 }
 
+fn bytes(object: &dyn Object, media: StorageMedia) -> Bytes {
+    match media {
+        StorageMedia::Protobuf => object.to_protobuf().into(),
+        StorageMedia::Cbor => object.to_cbor().into(),
+        StorageMedia::Json => {
+            let mut text = object.to_json();
+            text.push('\n');
+            text.into()
+        }
+    }
+}
+
 fn converted(
     stored: &dyn Object,
     to_current: impl FnOnce(&dyn Object) -> Option<Box<dyn Object>>,
@@ -173,6 +182,8 @@ impl Codec for ObjectCodec {
 
 #[cfg(test)]
 mod former_tests;
+#[cfg(test)]
+mod written_tests;
 
 #[cfg(test)]
 mod tests {

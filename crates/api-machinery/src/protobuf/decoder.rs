@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-/// The deepest nesting that is read.
-const MAX_DEPTH: usize = 200;
+/// The deepest nesting that is read. The deepest objects are definitions: schemas of 100 levels are accepted, and each level
+/// is two messages (`items` and what it holds, or a property's entry and its value).
+const MAX_DEPTH: usize = 256;
 
 /// Why a message was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

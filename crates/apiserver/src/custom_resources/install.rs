@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use api_machinery::value::Value;
+use api_types::apiextensions_v1::constants::{conversion_strategy_type, resource_scope};
 use api_types::apiextensions_v1::{
     CustomResourceDefinition, CustomResourceDefinitionSpec, CustomResourceDefinitionVersion,
 };
@@ -210,7 +211,7 @@ fn prepare(
         singular: names.singular.clone(),
         short_names: names.short_names.clone(),
         categories: names.categories.clone(),
-        namespaced: spec.scope == "Namespaced",
+        namespaced: spec.scope == resource_scope::NAMESPACED,
         storage_version: stored.to_owned(),
         has_status: subresources.status.is_some(),
         has_scale: scale.is_some(),
@@ -244,7 +245,7 @@ fn prepare(
 
 /// Whether objects of one version become others by a webhook.
 fn has_webhook(spec: &CustomResourceDefinitionSpec) -> bool {
-    spec.conversion.as_ref().is_some_and(|conversion| conversion.strategy == "Webhook")
+    spec.conversion.as_ref().is_some_and(|conversion| conversion.strategy == conversion_strategy_type::WEBHOOK)
 }
 
 fn digest(schema: &Value) -> [u8; 32] {

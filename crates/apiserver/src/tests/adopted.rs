@@ -200,3 +200,56 @@ async fn what_older_releases_stored_is_read_and_written_back_in_the_current_vers
         case.play(&api).await;
     }
 }
+
+/// Upstream stores definitions in a version that it serves no more, as JSON. Without them, no custom object would be there.
+#[tokio::test(start_paused = true)]
+async fn definitions_that_upstream_stored_are_in_service_and_stay_as_they_are() {
+    const DEFINITION: &str = "/registry/apiextensions.k8s.io/customresourcedefinitions/shirts.example.com";
+    const SHIRT: &str = "/registry/example.com/shirts/default/s";
+    let names = json!({"plural": "shirts", "singular": "shirt", "kind": "Shirt", "listKind": "ShirtList"});
+    let color = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"color": {"type": "string"}}}}});
+    let is = |type_: &str, reason: &str| json!({"type": type_, "status": "True", "reason": reason});
+    let mut definition = json!({
+        "kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1beta1",
+        "metadata": {"name": "shirts.example.com", "uid": "u", "generation": 1, "creationTimestamp": "2025-02-21T12:38:19Z"},
+        "spec": {
+            "group": "example.com", "version": "v1", "names": names, "scope": "Namespaced",
+            "validation": {"openAPIV3Schema": color},
+            "versions": [{"name": "v1", "served": true, "storage": true}, {"name": "v2", "served": true, "storage": false}],
+            "additionalPrinterColumns": [{"name": "Color", "type": "string", "JSONPath": ".spec.color"}],
+            "conversion": {"strategy": "None"}, "preserveUnknownFields": false,
+        },
+        "status": {
+            "conditions": [is("NamesAccepted", "NoConflicts"), is("Established", "InitialNamesAccepted")],
+            "acceptedNames": names, "storedVersions": ["v1"],
+        },
+    });
+    let shirt = json!({
+        "apiVersion": "example.com/v1", "kind": "Shirt", "spec": {"color": "red"},
+        "metadata": {"name": "s", "namespace": "default", "uid": "s", "creationTimestamp": "2025-02-21T12:38:19Z"},
+    });
+    let api = Api::start().await;
+    let backend = api.server.cx().backend();
+    for (key, value) in [(DEFINITION, &definition), (SHIRT, &shirt)] {
+        backend.txn(&key.into(), Expect::Any, Write::put(format!("{value}\n"))).await.expect("a write");
+    }
+    let shirts = "/apis/example.com/v2/namespaces/default/shirts/s";
+    while api.get(shirts).await.code != 200 {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    assert_eq!(api.get(shirts).await.json()["spec"], json!({"color": "red"}));
+
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/shirts.example.com";
+    let shown = api.get(path).await.json();
+    for version in shown["spec"]["versions"].as_array().expect("versions") {
+        assert_eq!(version["schema"]["openAPIV3Schema"], color);
+        assert_eq!(version["additionalPrinterColumns"][0]["jsonPath"], ".spec.color");
+    }
+    let labelled = api.patch("merge-patch", path, r#"{"metadata":{"labels":{"l":"v"}}}"#).await;
+    assert_eq!(labelled.code, 200, "{}", labelled.text);
+    let value = backend.get(&DEFINITION.into()).await.expect("a read").kv.expect("it is there").value;
+    let stored: Value = serde_json::from_slice(&value).expect("JSON");
+    definition["metadata"]["labels"] = json!({"l": "v"});
+    assert!(holds(&stored, &definition), "stored as {stored}");
+    assert_eq!(stored["spec"], definition["spec"], "and nothing is said twice");
+}

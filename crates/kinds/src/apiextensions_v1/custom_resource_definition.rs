@@ -6,11 +6,12 @@ use api_types::apiextensions_v1::{
     CustomResourceConversion, CustomResourceDefinition, CustomResourceDefinitionVersion,
 };
 
-use super::{definition_schema, definition_validation as validation};
+use super::{definition_schema, definition_validation as validation, first_form};
 use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
-use crate::lifecycle::Lifecycle;
+use crate::lifecycle::{Lifecycle, Written};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
+use crate::versions::Former;
 
 const HTTPS: i32 = 443;
 
@@ -35,8 +36,13 @@ impl TypedRules for CustomResourceDefinitionRules {
     type Object = CustomResourceDefinition;
     const INFO: &'static ResourceInfo<'static> = &INFO;
     /// A definition must not go before its objects.
-    const LIFECYCLE: Lifecycle =
-        Lifecycle { finalizer: Some(super::FINALIZER), qualified_finalizers: false, ..Lifecycle::DEFAULT };
+    const LIFECYCLE: Lifecycle = Lifecycle {
+        finalizer: Some(super::FINALIZER),
+        qualified_finalizers: false,
+        written: Written::JsonIn(first_form::of_definition),
+        ..Lifecycle::DEFAULT
+    };
+    const FORMER: &'static [Former] = &[first_form::FORMER];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
 

@@ -19,7 +19,7 @@ pub(super) fn check(
     let Some(conversion) = &spec.conversion else { return };
     let strategy = at.child("strategy");
     rules::choice(&strategy, &conversion.strategy, conversion_strategy_type::ALL, errors);
-    let is_webhook = conversion.strategy == "Webhook";
+    let is_webhook = conversion.strategy == conversion_strategy_type::WEBHOOK;
     if spec.preserve_unknown_fields && is_webhook {
         let detail = "must be None if spec.preserveUnknownFields is true";
         errors.push(strategy.invalid(BadValue::named(&conversion.strategy), detail));
@@ -94,6 +94,10 @@ fn read_bundle(bundle: &[u8]) -> Result<(), String> {
 /// Whether the certificates that a definition trusts its webhook by can be read.
 #[must_use]
 pub fn has_readable_bundle(spec: &CustomResourceDefinitionSpec) -> bool {
-    let webhook = spec.conversion.as_ref().filter(|own| own.strategy == "Webhook").and_then(|own| own.webhook.as_ref());
+    let webhook = spec
+        .conversion
+        .as_ref()
+        .filter(|own| own.strategy == conversion_strategy_type::WEBHOOK)
+        .and_then(|own| own.webhook.as_ref());
     webhook.and_then(|own| own.client_config.as_ref()).is_none_or(|config| read_bundle(&config.ca_bundle).is_ok())
 }

@@ -7,6 +7,7 @@ mod definition_names;
 mod definition_parts;
 mod definition_schema;
 mod definition_validation;
+mod first_form;
 mod schema_defaults;
 
 use crate::rules::{Rules, Typed};

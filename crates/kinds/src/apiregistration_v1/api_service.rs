@@ -9,6 +9,7 @@ use api_types::apiregistration_v1::{APIService, APIServiceCondition, APIServiceS
 
 use crate::field_rules;
 use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
+use crate::lifecycle::{Lifecycle, Written};
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table::Cell;
@@ -38,6 +39,7 @@ impl TypedRules for APIServiceRules {
         Cell::text("Available", |object, _| availability(object).into()),
         Cell::AGE,
     ];
+    const LIFECYCLE: Lifecycle = Lifecycle { written: Written::Json, ..Lifecycle::DEFAULT };
     const FORMER: &'static [Former] = &[Former::same("apiregistration.k8s.io/v1beta1")];
     const STRATEGY: Strategy = Strategy::Status;
     const STATUS_KEEPS_METADATA: bool = true;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use admission::webhook::{Address, CallError, Target};
 use api_machinery::value::Value;
+use api_types::apiextensions_v1::constants::conversion_strategy_type;
 use api_types::apiextensions_v1::{CustomResourceDefinition, WebhookClientConfig};
 use base::{SharedClock, SharedRng};
 use bytes::Bytes;
@@ -57,7 +58,10 @@ pub(in crate::custom_resources) struct Caller {
 impl Caller {
     /// Nothing where a definition has no webhook.
     pub(in crate::custom_resources) fn of(cx: &ApiCx, definition: &CustomResourceDefinition) -> Option<Arc<Self>> {
-        let conversion = definition.spec.conversion.as_ref().filter(|conversion| conversion.strategy == "Webhook")?;
+        let conversion = definition.spec.conversion.as_ref()?;
+        if conversion.strategy != conversion_strategy_type::WEBHOOK {
+            return None;
+        }
         let webhook = conversion.webhook.as_ref()?;
         Some(Arc::new(Self {
             definition: definition.metadata.name.clone(),
