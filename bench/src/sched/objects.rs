@@ -140,11 +140,12 @@ impl Written {
         Self { listers: Arc::new(Listers::in_memory()), to_be_made: Listers::in_memory() }
     }
 
-    fn write<T: Kind + Object + Clone>(&self, object: &T) -> T {
-        let mut written = object.clone();
-        let version: u64 = written.meta().resource_version.parse().unwrap_or(0);
-        written.meta_mut().resource_version = (version + 1).to_string();
-        self.listers.of::<T>().put(Arc::new(written.clone()));
+    /// The object as it lies there once it is written.
+    fn write<T: Kind + Object>(&self, mut object: T) -> Arc<T> {
+        let version: u64 = object.meta().resource_version.parse().unwrap_or(0);
+        object.meta_mut().resource_version = (version + 1).to_string();
+        let written = Arc::new(object);
+        self.listers.of::<T>().put(Arc::clone(&written));
         written
     }
 }
@@ -153,16 +154,16 @@ impl Written {
 impl ObjectWriter for Written {
     /// The node is chosen: the volume is made, and the claim bound.
     async fn update_claim(&self, claim: &PersistentVolumeClaim) -> Result<PersistentVolumeClaim, WriteError> {
-        let written = self.write(claim);
+        let written = self.write(claim.clone());
         let name = volume_for(&claim.metadata.name);
         let made = self.to_be_made.of::<PersistentVolume>().get("", &name);
         let made = made.map_err(|error| WriteError::Failed(error.to_string()))?;
         self.listers.of::<PersistentVolume>().put(made);
-        let mut bound = written.clone();
+        let mut bound = (*written).clone();
         bound.spec.volume_name = name;
         bound.metadata.annotations.insert(BIND_COMPLETED.into(), "yes".into());
-        self.write(&bound);
-        Ok(written)
+        self.write(bound);
+        Ok(Arc::unwrap_or_clone(written))
     }
 
     async fn device_claim(&self, namespace: &str, name: &str) -> Result<ResourceClaim, WriteError> {
@@ -171,10 +172,10 @@ impl ObjectWriter for Written {
     }
 
     async fn update_device_claim(&self, claim: &ResourceClaim) -> Result<ResourceClaim, WriteError> {
-        Ok(self.write(claim))
+        Ok(Arc::unwrap_or_clone(self.write(claim.clone())))
     }
 
     async fn update_device_claim_status(&self, claim: &ResourceClaim) -> Result<ResourceClaim, WriteError> {
-        Ok(self.write(claim))
+        Ok(Arc::unwrap_or_clone(self.write(claim.clone())))
     }
 }
