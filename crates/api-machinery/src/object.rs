@@ -98,10 +98,11 @@ impl dyn Object {
         json::encode_object(self.kind(), &self.api_version(), self.as_reflect())
     }
 
-    /// The object as JSON, as an item of a list, which says what its items are.
+    /// The object as JSON, as an item of a list, which says what its items are; custom objects say so themselves.
     #[must_use]
     pub fn to_json_item(&self) -> String {
-        json::encode_item(self.as_reflect())
+        let is_custom = (self.as_reflect() as &dyn Any).is::<Unstructured>();
+        if is_custom { self.to_json() } else { json::encode_item(self.as_reflect()) }
     }
 
     /// The object as an enveloped protobuf message. Custom objects have no protobuf form.

@@ -350,9 +350,8 @@ impl Stored {
     }
 
     fn encode_json(&self) -> Bytes {
-        let plain = self.look(<dyn Object>::to_json_item);
         // Copied, because it is kept for long, and the text's buffer may be twice as large.
-        Bytes::copy_from_slice(&if self.is_custom() { self.with_type(plain.as_bytes()) } else { plain.into() })
+        Bytes::copy_from_slice(self.look(<dyn Object>::to_json_item).as_bytes())
     }
 
     /// The object as an enveloped protobuf message. Custom objects have no protobuf form.

@@ -1,14 +1,25 @@
 //! Writing typed values.
 
+use std::any::Any;
+
 use base64::Engine as _;
 
 use super::writer::Writer;
-use crate::reflect::{self, Field, Reflect, View};
+use crate::object::Unstructured;
+use crate::reflect::{self, Field, FieldType, Reflect, View};
+use crate::value::Value;
 
 /// What is shown instead of a secret.
 pub(super) const REDACTED: &str = "REDACTED";
 /// The annotation that repeats a whole object, secrets and all.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// A member of a custom object.
+enum Member<'a> {
+    Text(&'a str),
+    Struct(&'a dyn Reflect),
+    Value(&'a Value),
+}
 
 impl Writer {
     /// Writes a struct.
@@ -19,8 +30,12 @@ impl Writer {
         self.symbol('}');
     }
 
-    /// Writes a struct with its `kind` and `apiVersion` in front.
+    /// Writes a struct with its `kind` and `apiVersion` in front; of a custom object all members are in the order of their
+    /// names, as upstream has nothing but maps of it.
     pub fn typed_structure(&mut self, kind: &str, api_version: &str, value: &dyn Reflect) {
+        if let Some(object) = (value as &dyn Any).downcast_ref::<Unstructured>() {
+            return self.custom_object(kind, api_version, object);
+        }
         self.raw("{\"kind\":");
         self.string(kind);
         self.raw(",\"apiVersion\":");
@@ -30,22 +45,62 @@ impl Writer {
         self.symbol('}');
     }
 
+    fn custom_object(&mut self, kind: &str, api_version: &str, object: &Unstructured) {
+        let mut named = [
+            ("apiVersion", Member::Text(api_version)),
+            ("kind", Member::Text(kind)),
+            ("metadata", Member::Struct(&object.metadata)),
+        ]
+        .into_iter()
+        .peekable();
+        let sorts = std::mem::replace(&mut self.sorts, true);
+        let mut first = true;
+        self.symbol('{');
+        for (name, value) in &object.content {
+            while let Some((before, member)) = named.next_if(|(own, _)| *own < name.as_str()) {
+                self.named_member(before, &member, &mut first);
+            }
+            self.named_member(name, &Member::Value(value), &mut first);
+        }
+        for (name, member) in named {
+            self.named_member(name, &member, &mut first);
+        }
+        self.symbol('}');
+        self.sorts = sorts;
+    }
+
+    fn named_member(&mut self, name: &str, member: &Member<'_>, first: &mut bool) {
+        self.separate(first);
+        self.key(name);
+        match member {
+            Member::Text(text) => self.string(text),
+            Member::Struct(members) => self.structure(*members),
+            Member::Value(value) => self.value(value),
+        }
+    }
+
     fn members(&mut self, value: &dyn Reflect, first: &mut bool) {
-        let fields = value.struct_type().fields;
-        for index in reflect::written_fields(value) {
-            let (row, view) = (&fields[index], value.field(index).view());
-            match view {
-                View::Struct(inner) if row.inline => self.members(inner, first),
-                View::Map(rest) if row.rest => rest.each(&mut |name, entry| {
-                    self.separate(first);
-                    self.key(name);
-                    self.field(entry);
-                }),
-                view => {
-                    self.separate(first);
-                    self.raw(row.key);
-                    if self.redacts && row.secret { self.string(REDACTED) } else { self.view(view) }
-                }
+        let (table, written) = (value.struct_type().fields, reflect::written_fields(value));
+        if !self.sorts {
+            return written.for_each(|index| self.member(&table[index], value.field(index).view(), first));
+        }
+        let mut sorted: Vec<usize> = written.collect();
+        sorted.sort_by_key(|index| table[*index].name);
+        sorted.into_iter().for_each(|index| self.member(&table[index], value.field(index).view(), first));
+    }
+
+    fn member(&mut self, row: &FieldType, view: View<'_>, first: &mut bool) {
+        match view {
+            View::Struct(inner) if row.inline => self.members(inner, first),
+            View::Map(rest) if row.rest => rest.each(&mut |name, entry| {
+                self.separate(first);
+                self.key(name);
+                self.field(entry);
+            }),
+            view => {
+                self.separate(first);
+                self.raw(row.key);
+                if self.redacts && row.secret { self.string(REDACTED) } else { self.view(view) }
             }
         }
     }

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::meta::{DeleteOptions, ObjectMeta, Status};
+use crate::object::{Object, Unstructured};
 
 fn problems(text: &str) -> Problems {
     decode(text.as_bytes(), &mut ObjectMeta::default()).unwrap().problems
@@ -247,4 +248,21 @@ proptest! {
         let Some(part) = text.get(..cut) else { return Ok(()) };
         prop_assert!(decode(part.as_bytes(), &mut ObjectMeta::default()).is_err());
     }
+}
+
+/// Upstream knows a custom object as maps alone, its metadata, too.
+#[test]
+fn members_of_custom_objects_are_in_the_order_of_their_names() {
+    let text = concat!(
+        r#"{"alpha":1,"apiVersion":"example.com/v1","data":{"b":{"d":1,"c":2}},"kind":"Shirt","metadata":"#,
+        r#"{"annotations":{"a":"b"},"creationTimestamp":"2025-02-21T12:38:19Z","generation":1,"managedFields":"#,
+        r#"[{"apiVersion":"example.com/v1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{}},"manager":"m","#,
+        r#""operation":"Update","time":"2025-02-21T12:38:19Z"}],"name":"s","namespace":"n","uid":"u"},"zeta":[]}"#
+    );
+    let (object, _) = Unstructured::from_json(text.as_bytes()).unwrap();
+    let sorted = text.replace(r#"{"d":1,"c":2}"#, r#"{"c":2,"d":1}"#);
+    assert_eq!((&object as &dyn Object).to_json(), sorted);
+    assert_eq!((&object as &dyn Object).to_json_item(), sorted, "lists do not say what custom objects are");
+    let bare = Unstructured::new("example.com/v1", "Shirt");
+    assert_eq!((&bare as &dyn Object).to_json(), r#"{"apiVersion":"example.com/v1","kind":"Shirt","metadata":{}}"#);
 }

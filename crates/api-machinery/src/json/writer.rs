@@ -63,11 +63,13 @@ pub struct Writer {
     pub(super) shows_kinds: bool,
     /// Whether what is secret is left out.
     pub(super) redacts: bool,
+    /// Whether members of structs are written in the order of their names.
+    pub(super) sorts: bool,
 }
 
 impl Default for Writer {
     fn default() -> Self {
-        Self { out: String::with_capacity(INITIAL_BYTES), shows_kinds: false, redacts: false }
+        Self { out: String::with_capacity(INITIAL_BYTES), shows_kinds: false, redacts: false, sorts: false }
     }
 }
 
