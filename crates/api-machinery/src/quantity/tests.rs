@@ -70,6 +70,21 @@ fn keeps_typed_text_where_upstream_does() {
     }
 }
 
+/// What is written out can be read, however many zeros there are.
+#[test]
+fn wide_amounts_are_read_again() {
+    for (text, written) in [
+        ("9999992547750000027203685477500000000.1E", "9999992547750000027203685477500000000100P"),
+        ("1e60", "1e60"),
+        ("10000000000000000000000000000000000000000000000000Ei", "9223372036854775807"),
+        ("0.1000000000000000000000000000000000000000000000000Ki", "102400m"),
+    ] {
+        let read = Quantity::parse(text).unwrap();
+        assert_eq!(read.to_string(), written);
+        assert_eq!(Quantity::parse(written).unwrap(), read);
+    }
+}
+
 #[test]
 fn refuses_what_is_no_quantity() {
     use QuantityError::{Format, Numeric, Suffix};
@@ -85,7 +100,7 @@ fn refuses_what_is_no_quantity() {
         ("0.1am", Format),
         (".", Numeric),
         (".Mi", Numeric),
-        ("1234567890123456789012345678901234567890", Numeric),
+        ("1234567890123456789012345678901234567891", Numeric),
         ("1K", Suffix),
         ("0.1mi", Suffix),
         (".5i", Suffix),

@@ -35,8 +35,9 @@ struct Pieces<'a> {
 pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
     let pieces = split(text)?;
     let unit = read_unit(pieces.suffix)?;
-    let mantissa = read_digits(&pieces)?;
-    let fraction_digits = i32::try_from(pieces.fraction.len()).map_err(|_| QuantityError::Numeric)?;
+    let (mantissa, zeros) = read_digits(&pieces)?;
+    let fraction_digits =
+        i32::try_from(pieces.fraction.len() as i64 - zeros as i64).map_err(|_| QuantityError::Numeric)?;
     let (magnitude, scale, format) = match unit {
         Unit::Decimal { exponent, format } => {
             let (mantissa, scale) = at_least_nano(mantissa, exponent.saturating_sub(fraction_digits));
@@ -96,11 +97,14 @@ fn read_unit(suffix: &str) -> Result<Unit, QuantityError> {
     Ok(Unit::Decimal { exponent, format: Format::DecimalExponent })
 }
 
-/// All digits as one integer.
-fn read_digits(pieces: &Pieces<'_>) -> Result<i128, QuantityError> {
-    let mut digits = pieces.integer.bytes().chain(pieces.fraction.bytes());
+/// All digits as one integer, and how many zeros at their end are not of it: none but where it would be too large.
+fn read_digits(pieces: &Pieces<'_>) -> Result<(i128, usize), QuantityError> {
+    let digits = || pieces.integer.bytes().chain(pieces.fraction.bytes());
+    let zeros = digits().rev().take_while(|byte| *byte == b'0').count();
     let append = |sum: i128, byte: u8| sum.checked_mul(10)?.checked_add(i128::from(byte - b'0'));
-    digits.try_fold(0, append).ok_or(QuantityError::Numeric)
+    let count = pieces.integer.len() + pieces.fraction.len();
+    let read = |left_out| Some((digits().take(count - left_out).try_fold(0, append)?, left_out));
+    read(0).or_else(|| read(zeros)).ok_or(QuantityError::Numeric)
 }
 
 /// Amounts finer than a nano are rounded up to whole nanos.
