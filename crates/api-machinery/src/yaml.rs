@@ -30,8 +30,8 @@ const DEEP_STACK_BYTES: usize = 16 * 1024 * 1024;
 const SHALLOW_STEPS: usize = 20;
 /// Most duplicate keys reported for one text.
 const MAX_DUPLICATES: usize = 100;
-/// Integral floats below this are written as integers, as Go prints them; at and above, in exponent form.
-const MAX_PLAIN_FLOAT: f64 = 9_007_199_254_740_992.0;
+/// Floats below this are written without an exponent, as Go prints them: what has no fraction is an integer then.
+const MAX_PLAIN_FLOAT: f64 = 1e21;
 
 /// A text that is not YAML, or exceeds a bound.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -271,11 +271,10 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Node, E> {
-        #[expect(clippy::cast_possible_truncation, reason = "integral and within 2^53")]
-        let number = if value.fract() == 0.0 && value.abs() < MAX_PLAIN_FLOAT {
-            Number::from(value as i64)
-        } else {
-            Number::from_f64(value).ok_or_else(|| E::custom("floats must be finite"))?
+        let printed = (value.abs() < MAX_PLAIN_FLOAT).then(|| value.to_string());
+        let number = match printed.and_then(|text| text.parse::<i64>().ok()) {
+            Some(integer) => integer.into(),
+            None => Number::from_f64(value).ok_or_else(|| E::custom("floats must be finite"))?,
         };
         Ok(Node::Scalar(number.into()))
     }
