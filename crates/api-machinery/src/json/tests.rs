@@ -266,3 +266,17 @@ fn members_of_custom_objects_are_in_the_order_of_their_names() {
     let bare = Unstructured::new("example.com/v1", "Shirt");
     assert_eq!((&bare as &dyn Object).to_json(), r#"{"apiVersion":"example.com/v1","kind":"Shirt","metadata":{}}"#);
 }
+
+#[test]
+fn raw_parts_are_written_without_space_and_escaped() {
+    for (sent, written) in [
+        (r#"{"f:a":{"f:b":{}}}"#, r#"{"f:a":{"f:b":{}}}"#),
+        ("{ \"a b\" :\t[ 1,\r\n\"\\\\\" , \"\\\" <\"] }", r#"{"a b":[1,"\\","\" \u003c"]}"#),
+        ("{\"<&>\":\"\u{2028}\u{2030}\"}", "{\"\\u003c\\u0026\\u003e\":\"\\u2028\u{2030}\"}"),
+    ] {
+        let text = format!(r#"{{"managedFields":[{{"fieldsV1":{sent}}}]}}"#);
+        let mut meta = ObjectMeta::default();
+        decode(text.as_bytes(), &mut meta).unwrap();
+        assert_eq!(encode(&meta), text.replace(sent, written));
+    }
+}

@@ -68,7 +68,7 @@ impl Leaf for RawJson {
         other.downcast_ref::<Self>().is_some_and(|other| self == other || self.value() == other.value())
     }
     fn write_json(&self, out: &mut Writer) {
-        if self.0.is_empty() { out.null() } else { out.raw(&self.0) }
+        if self.0.is_empty() { out.null() } else { out.compacted(&self.0) }
     }
     fn read_json(&mut self, input: &mut Reader<'_>) -> Result<(), DecodeError> {
         let text = input.read_raw()?;
