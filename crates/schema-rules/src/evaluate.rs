@@ -4,6 +4,7 @@ use api_machinery::field_path::{BadValue, ErrorKind, ErrorList, FieldError, Path
 use cel::kubernetes::PER_CALL_LIMIT;
 use cel::kubernetes::declared::Declared;
 use cel::{Activation, Budget, EvalError, Meter, Out, Program, Value as CelValue};
+use schema::structural::MAX_ERRORS;
 use serde_json::Value;
 
 use crate::compile::{OLD_SELF, SELF};
@@ -12,8 +13,6 @@ use crate::tree::{Node, Programs, Rule, Subject};
 
 /// The longest message that an expression may make.
 const MAX_MESSAGE_BYTES: usize = 5120;
-/// So many errors are enough for one answer: a list of a million items could fail a rule at each.
-const MAX_ERRORS: usize = 1000;
 
 /// What came of it.
 #[derive(Default)]

@@ -26,7 +26,7 @@ pub use list_types::check_list_types;
 pub use pattern::compile as compile_pattern;
 pub use prune::prune;
 pub use rules::Rules;
-pub use validate::{validate, validate_update};
+pub use validate::{MAX_ERRORS, validate, validate_update};
 pub use validation_rule::ValidationRule;
 
 /// Deepest nesting that is unpacked; deeper schemas are refused long before.

@@ -6,7 +6,7 @@ use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::json;
 use serde_json::{Map, Value};
 
-use super::Structural;
+use super::{MAX_ERRORS, Structural};
 use crate::apply::path::Element;
 
 /// Errors for repeated items of sets and keyed lists, at `path` and below.
@@ -17,6 +17,9 @@ pub fn check_list_types(path: &Path, value: &Value, schema: &Structural) -> Erro
 }
 
 fn visit(path: &Path, value: &Value, schema: &Structural, errors: &mut ErrorList) {
+    if errors.len() >= MAX_ERRORS {
+        return;
+    }
     match value {
         Value::Object(map) => {
             for (name, member) in map {
@@ -51,6 +54,9 @@ fn printed(value: &Value) -> BadValue {
 fn check_set(path: &Path, items: &[Value], errors: &mut ErrorList) {
     let mut seen = BTreeMap::new();
     for (index, item) in items.iter().enumerate() {
+        if errors.len() >= MAX_ERRORS {
+            return;
+        }
         if occurs_again(&mut seen, item.clone()) {
             errors.push(path.index(index).duplicate(printed(item)));
         }
@@ -67,6 +73,9 @@ fn occurs_again(seen: &mut BTreeMap<Element, usize>, value: Value) -> bool {
 fn check_map(path: &Path, items: &[Value], keys: &[String], errors: &mut ErrorList) {
     let mut seen = BTreeMap::new();
     for (index, item) in items.iter().enumerate() {
+        if errors.len() >= MAX_ERRORS {
+            return;
+        }
         let Value::Object(map) = item else {
             errors.push(path.index(index).invalid(printed(item), "must be an object for an array of list-type map"));
             continue;

@@ -284,3 +284,19 @@ fn schemas_have_rules_of_their_own() {
         assert_eq!(errors, expected, "{schema}");
     }
 }
+
+#[test]
+fn an_answer_is_bounded() {
+    let list = |kind: &str, items: Value| json!({"type": "array", "x-kubernetes-list-type": kind, "items": items});
+    let numbers = Structural::root(&list("atomic", json!({"type": "integer"})));
+    let texts = Value::Array(vec![json!("a"); 3000]);
+    assert_eq!(validate(&Path::nil(), &texts, &numbers).len(), 1000);
+    let set = Structural::root(&list("set", json!({"type": "integer"})));
+    let twice: Vec<Value> = (0..3000).chain(0..3000).map(Value::from).collect();
+    assert_eq!(check_list_types(&Path::nil(), &Value::Array(twice), &set).len(), 1000);
+    let keys = vec!["k"; 3000];
+    let mut keyed = list("map", json!({"type": "object", "properties": {"k": {"type": "string"}}, "required": ["k"]}));
+    keyed["x-kubernetes-list-map-keys"] = json!(keys);
+    let schema = json!({"type": "object", "properties": {"list": keyed}});
+    assert_eq!(structure::check(&Path::new("s"), &schema).all().len(), 16);
+}

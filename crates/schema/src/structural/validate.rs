@@ -9,6 +9,8 @@ use serde_json::{Map, Value};
 use super::{Structural, formats, is_type_meta, junctors};
 use crate::apply::path::{Element, same_value};
 
+/// So many errors are enough for one answer: each of a million items could be wrong.
+pub const MAX_ERRORS: usize = 1000;
 /// The first number that 64 bits do not hold; the same below zero is the last one that they do.
 const INT64_BOUND: f64 = 9_223_372_036_854_775_808.0;
 /// The largest number up to which every integer has a double of its own.
@@ -43,7 +45,7 @@ fn printed(value: &Value) -> BadValue {
 
 /// Each rule is looked at even where the type is wrong already, in upstream's order.
 pub(super) fn visit(path: &Path, value: &Value, old: Option<&Value>, schema: &Structural, errors: &mut ErrorList) {
-    if old == Some(value) || (value.is_null() && schema.nullable) {
+    if errors.len() >= MAX_ERRORS || old == Some(value) || (value.is_null() && schema.nullable) {
         return;
     }
     if let Some(expected) = wrong_type(value, schema) {

@@ -10,6 +10,8 @@ use super::{flag, text};
 
 const LIST_TYPE: &str = "x-kubernetes-list-type";
 const LIST_KEYS: &str = "x-kubernetes-list-map-keys";
+/// So much that is wrong with the keys of a list is told; no list has as many keys.
+const MOST_WRONG_KEYS: usize = 16;
 const MAP_TYPE: &str = "x-kubernetes-map-type";
 const RULE_REASONS: [&str; 4] =
     ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
@@ -95,7 +97,12 @@ fn check_map_items(path: &Path, items: Option<&Map<String, Value>>, keys: &[&str
         }
     }
     let mut seen = BTreeSet::new();
+    let before = errors.len();
+    // Each wrong key is told with all of them: of a schema of nothing else must not come a text of its square.
     for key in keys {
+        if errors.len() - before >= MOST_WRONG_KEYS {
+            break;
+        }
         let at_keys = path.child(LIST_KEYS);
         let property = items.get("properties").and_then(|properties| properties.get(*key)).and_then(Value::as_object);
         let at_property = path.child("items").child("properties").key(key);
