@@ -183,8 +183,9 @@ fn write_integer(value: i128, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 fn write_decimal(quantity: &Quantity, format: Format, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let (mantissa, scale) = quantity.reduced();
     let exponent = match format {
-        Format::DecimalExponent => scale - scale.rem_euclid(3),
-        // Beyond the table the zeros are written out; upstream drops them, which changes the amount.
+        // Beyond what can be read the zeros are written out.
+        Format::DecimalExponent => (scale - scale.rem_euclid(3)).min(MAX_EXPONENT - MAX_EXPONENT % 3),
+        // Beyond the table as well; upstream drops them, which changes the amount.
         _ => (scale - scale.rem_euclid(3)).min(18),
     };
     write_integer(mantissa, f)?;
