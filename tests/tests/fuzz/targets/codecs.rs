@@ -6,6 +6,7 @@ use api_machinery::value::json_type;
 use api_machinery::{cbor, json, protobuf, yaml};
 use kinds::rules::Rules;
 use rand::rngs::StdRng;
+use serde_json::Value;
 
 use super::{line_of, of_kind, text};
 use crate::engine::{Answer, Target};
@@ -66,15 +67,26 @@ pub(super) const YAML: Target = Target {
     inputs: 300,
     player: || {
         Box::new(|input| {
-            Answer::of(yaml::parse(text(input)), |document| {
+            Answer::of(yaml::parse(text(input)), |mut document| {
                 let own = json::encode_value(&document.value);
                 let again = json::parse_value(&own).unwrap_or_else(|error| panic!("{own} cannot be read: {error}"));
+                unsigned_as_floats(&mut document.value);
                 assert_eq!(again, document.value, "what was read is written");
                 document.duplicates.first().cloned().unwrap_or_default()
             })
         })
     },
 };
+
+/// Integers that need the bit of the sign are such in YAML, for errors to name, and floats in JSON.
+fn unsigned_as_floats(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(unsigned_as_floats),
+        Value::Object(members) => members.values_mut().for_each(unsigned_as_floats),
+        Value::Number(number) if number.is_u64() && !number.is_i64() => *value = number.as_f64().into(),
+        _ => {}
+    }
+}
 
 pub(super) const CBOR: Target = Target {
     name: "cbor",
