@@ -84,6 +84,10 @@ fn wide_amounts_are_read_again() {
         assert_eq!(read.to_string(), written);
         assert_eq!(Quantity::parse(written).unwrap(), read);
     }
+    let zeros = "0".repeat(1_038);
+    assert_eq!(Quantity::parse(&format!("1{zeros}")).unwrap().to_string(), format!("1{}E", &zeros[18..]));
+    assert_eq!(Quantity::parse(&format!("1{zeros}0")).unwrap_err(), QuantityError::Numeric);
+    assert_eq!(Quantity::parse(&format!("1{zeros}e3")).unwrap_err(), QuantityError::Numeric);
 }
 
 #[test]

@@ -7,6 +7,8 @@ use super::{Format, MAX_BINARY_STEPS, NANO, Quantity, QuantityError, rescale};
 
 /// Positive exponents beyond this are refused.
 const MAX_EXPONENT: i32 = 1000;
+/// The coarsest scale: that of the largest exponent, with as many zeros before it as an integer here has digits.
+const MAX_SCALE: i32 = MAX_EXPONENT + 38;
 /// Numbers with more digits are always written canonically.
 const MAX_TYPED_DIGITS: usize = 18;
 /// Binary amounts are capped here.
@@ -35,12 +37,14 @@ struct Pieces<'a> {
 pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
     let pieces = split(text)?;
     let unit = read_unit(pieces.suffix)?;
-    let (mantissa, zeros) = read_digits(&pieces)?;
-    let fraction_digits =
-        i32::try_from(pieces.fraction.len() as i64 - zeros as i64).map_err(|_| QuantityError::Numeric)?;
+    let (mantissa, fraction_digits) = read_digits(&pieces)?;
     let (magnitude, scale, format) = match unit {
         Unit::Decimal { exponent, format } => {
-            let (mantissa, scale) = at_least_nano(mantissa, exponent.saturating_sub(fraction_digits));
+            let scale = exponent.saturating_sub(fraction_digits);
+            if scale > MAX_SCALE {
+                return Err(QuantityError::Numeric);
+            }
+            let (mantissa, scale) = at_least_nano(mantissa, scale);
             (mantissa, scale, format)
         }
         Unit::Binary { steps } => read_binary(mantissa, fraction_digits, steps),
@@ -97,14 +101,18 @@ fn read_unit(suffix: &str) -> Result<Unit, QuantityError> {
     Ok(Unit::Decimal { exponent, format: Format::DecimalExponent })
 }
 
-/// All digits as one integer, and how many zeros at their end are not of it: none but where it would be too large.
-fn read_digits(pieces: &Pieces<'_>) -> Result<(i128, usize), QuantityError> {
+/// All digits as one integer, and how many of its digits are of the fraction. Where it would be too large, the zeros at its end
+/// are left out, which may be more than the fraction has.
+fn read_digits(pieces: &Pieces<'_>) -> Result<(i128, i32), QuantityError> {
     let digits = || pieces.integer.bytes().chain(pieces.fraction.bytes());
-    let zeros = digits().rev().take_while(|byte| *byte == b'0').count();
     let append = |sum: i128, byte: u8| sum.checked_mul(10)?.checked_add(i128::from(byte - b'0'));
-    let count = pieces.integer.len() + pieces.fraction.len();
-    let read = |left_out| Some((digits().take(count - left_out).try_fold(0, append)?, left_out));
-    read(0).or_else(|| read(zeros)).ok_or(QuantityError::Numeric)
+    let read = |zeros: usize| {
+        let count = (pieces.integer.len() + pieces.fraction.len()).checked_sub(zeros)?;
+        let fraction = i32::try_from(pieces.fraction.len()).ok()?.checked_sub(i32::try_from(zeros).ok()?)?;
+        Some((digits().take(count).try_fold(0, append)?, fraction))
+    };
+    let without_zeros = || read(digits().rev().take_while(|byte| *byte == b'0').count());
+    read(0).or_else(without_zeros).ok_or(QuantityError::Numeric)
 }
 
 /// Amounts finer than a nano are rounded up to whole nanos.
