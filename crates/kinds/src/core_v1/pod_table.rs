@@ -14,7 +14,7 @@ use crate::table::{self, Cell};
 struct Summary {
     reason: String,
     ready: usize,
-    restarts: i32,
+    restarts: i64,
     last_restart: Time,
 }
 
@@ -92,15 +92,15 @@ fn summarize(pod: &Pod) -> Summary {
 }
 
 /// Walks the init containers. Gives whether one still holds the pod up, and the restarts of the sidecars alone.
-fn summarize_init(pod: &Pod, summary: &mut Summary) -> (bool, i32, Time) {
+fn summarize_init(pod: &Pod, summary: &mut Summary) -> (bool, i64, Time) {
     let (mut restarts, mut last) = (0, Time::default());
     for (index, status) in pod.status.init_container_statuses.iter().enumerate() {
         let spec = pod.spec.init_containers.iter().find(|one| one.name == status.name);
         let sidecar = spec.is_some_and(pod_state::is_sidecar);
-        summary.restarts += status.restart_count;
+        summary.restarts += i64::from(status.restart_count);
         summary.last_restart = summary.last_restart.max(last_finish(status));
         if sidecar {
-            restarts += status.restart_count;
+            restarts += i64::from(status.restart_count);
             last = last.max(last_finish(status));
         }
         let state = &status.state;
@@ -131,7 +131,7 @@ fn summarize_init(pod: &Pod, summary: &mut Summary) -> (bool, i32, Time) {
 fn summarize_main(pod: &Pod, summary: &mut Summary) {
     let (mut running, mut error_reason) = (false, String::new());
     for status in pod.status.container_statuses.iter().rev() {
-        summary.restarts += status.restart_count;
+        summary.restarts += i64::from(status.restart_count);
         summary.last_restart = summary.last_restart.max(last_finish(status));
         let state = &status.state;
         if let Some(waiting) = state.waiting.as_ref().filter(|waiting| !waiting.reason.is_empty()) {
@@ -257,6 +257,8 @@ mod tests {
         assert_eq!(row(&holding)[1..4], ["0/2", "Init:CrashLoopBackOff", "5 (60s ago)"]);
         let undated = r#"{"status":{"phase":"Running","containerStatuses":[{"name":"c","restartCount":1}]}}"#;
         assert_eq!(row(undated)[3], "1");
+        let most = r#"{"name":"c","restartCount":2147483647}"#;
+        assert_eq!(row(&format!(r#"{{"status":{{"containerStatuses":[{most},{most}]}}}}"#))[3], "4294967294");
     }
 
     #[test]

@@ -158,6 +158,10 @@ fn kept(rules: &dyn Rules, object: &dyn Object) {
     let again = |text: &str| from_json(rules, text).map(|object| object.to_json());
     assert_eq!(again(&text).as_ref(), Some(&text), "JSON to JSON");
     let by_cbor = cbor::to_json(&object.to_cbor()).expect("what was written is read: CBOR");
+    // What a client sent raw may say something twice, which only a text can.
+    if !json::parse_value_strict(&text).is_ok_and(|(_, problems)| problems.is_empty()) {
+        return;
+    }
     assert_eq!(again(&by_cbor), Some(text), "CBOR to JSON");
 }
 

@@ -96,6 +96,8 @@ fn check_map_items(path: &Path, items: Option<&Map<String, Value>>, keys: &[&str
             return;
         }
     }
+    let required = items.get("required").and_then(Value::as_array).into_iter().flatten();
+    let required: BTreeSet<&str> = required.filter_map(Value::as_str).collect();
     let mut seen = BTreeSet::new();
     let before = errors.len();
     // Each wrong key is told with all of them: of a schema of nothing else must not come a text of its square.
@@ -108,7 +110,7 @@ fn check_map_items(path: &Path, items: Option<&Map<String, Value>>, keys: &[&str
         let at_property = path.child("items").child("properties").key(key);
         match property {
             None => errors.push(at_keys.invalid(BadValue::list(keys), "entries must all be names of item properties")),
-            Some(property) => check_key_property(&at_property, property, items, key, errors),
+            Some(property) => check_key_property(&at_property, property, required.contains(key), errors),
         }
         if !seen.insert(key) {
             errors.push(at_keys.invalid(BadValue::list(keys), "must not contain duplicate entries"));
@@ -116,20 +118,12 @@ fn check_map_items(path: &Path, items: Option<&Map<String, Value>>, keys: &[&str
     }
 }
 
-fn check_key_property(
-    path: &Path,
-    property: &Map<String, Value>,
-    items: &Map<String, Value>,
-    key: &str,
-    errors: &mut ErrorList,
-) {
+fn check_key_property(path: &Path, property: &Map<String, Value>, is_required: bool, errors: &mut ErrorList) {
     let kind = text(property, "type");
     if matches!(kind, "array" | "object") {
         let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
         errors.push(path.child("type").invalid(kind, detail));
     }
-    let required = items.get("required").and_then(Value::as_array).into_iter().flatten();
-    let is_required = required.filter_map(Value::as_str).any(|name| name == key);
     if !is_required && property.get("default").is_none_or(Value::is_null) {
         let detail =
             "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
