@@ -49,7 +49,8 @@ fn overlaps(volume: &Volume, texts: &mut Vec<String>) {
     let source = &volume.volume_source;
     let mut told = |of: Origin<'_>, files: &[File<'_>]| {
         let name = &volume.name;
-        texts.extend(overlapping(files).map(|text| format!("volume \"{name}\" ({of}): overlapping paths: {text}")));
+        let overlaps = overlapping(files).into_iter();
+        texts.extend(overlaps.map(|text| format!("volume \"{name}\" ({of}): overlapping paths: {text}")));
     };
     if let Some(map) = &source.config_map {
         told(Origin::named("ConfigMap", &map.local_object_reference.name), &of_items(&map.items, None));
@@ -143,12 +144,55 @@ fn of_projection(source: &VolumeProjection) -> Vec<File<'_>> {
     files
 }
 
-/// Each pair of which one is the other or a directory above it, the later first.
-fn overlapping(files: &[File<'_>]) -> impl Iterator<Item = String> {
-    let above =
+/// So many pairs are enough: who asks is told a few thousand characters of warnings.
+const MOST_PAIRS: usize = 1000;
+
+/// Each pair of which one is the other or a directory above it, the later first. They are found in the order of their paths, in
+/// which all that are above one stand before it: a volume may have a hundred thousand.
+fn overlapping(files: &[File<'_>]) -> Vec<String> {
+    /// Before anything else comes what is below.
+    fn by_parts(path: &str) -> impl Iterator<Item = u16> {
+        path.bytes().map(|byte| if byte == b'/' { 0 } else { u16::from(byte) + 1 })
+    }
+    let is_above =
         |one: &str, other: &str| other.strip_prefix(one).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    let pairs =
-        files.iter().enumerate().flat_map(|(index, later)| files.iter().take(index).map(move |one| (later, one)));
-    let touching = pairs.filter(move |(later, one)| above(later.path, one.path) || above(one.path, later.path));
-    touching.map(|(later, one)| format!("{later} with {one}"))
+    let mut sorted: Vec<(usize, &File<'_>)> = files.iter().enumerate().collect();
+    sorted.sort_by(|(_, one), (_, other)| by_parts(one.path).cmp(by_parts(other.path)));
+    let (mut above, mut pairs) = (Vec::<(usize, &str)>::new(), Vec::new());
+    for (index, file) in sorted {
+        while above.pop_if(|(_, last)| !is_above(last, file.path)).is_some() {}
+        let room = MOST_PAIRS.saturating_sub(pairs.len());
+        pairs.extend(above.iter().take(room).map(|(other, _)| (index.max(*other), index.min(*other))));
+        above.push((index, file.path));
+    }
+    pairs.sort_unstable();
+    pairs.into_iter().map(|(later, one)| format!("{} with {}", files[later], files[one])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(paths: &[&str]) -> Vec<String> {
+        let files: Vec<File<'_>> = paths.iter().map(|path| File { path, origin: None }).collect();
+        overlapping(&files)
+    }
+
+    #[test]
+    fn pairs_are_told_in_order_and_are_bounded() {
+        let found = pairs(&["d/e", "d-b", "d", "x", "d/e/f", "d", "e/f", "d/", "/x", ""]);
+        let expected = [
+            r#""d" with "d/e""#,
+            r#""d/e/f" with "d/e""#,
+            r#""d/e/f" with "d""#,
+            r#""d" with "d/e""#,
+            r#""d" with "d""#,
+            r#""d" with "d/e/f""#,
+            r#""d/" with "d""#,
+            r#""d/" with "d""#,
+            r#""" with "/x""#,
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(pairs(&["t"; 3000]).len(), MOST_PAIRS);
+    }
 }
