@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use api_machinery::field_path::Path;
 use api_types::core_v1::{Container, ContainerPort, ResourceList};
 
+use super::ENOUGH;
+
 /// A later variable of the same name hides an earlier one, unless it adds to it.
 pub(super) fn repeated_variables(path: &Path, container: &Container, texts: &mut Vec<String>) {
     let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
@@ -51,9 +53,14 @@ impl<'a> Ports<'a> {
             }
             let others = self.same.entry((port.container_port, port.protocol.as_str())).or_default();
             for (other_at, other) in others.iter() {
+                if texts.len() >= ENOUGH {
+                    break;
+                }
                 texts.extend(clash(port, other).map(|how| format!("{at}: {how} port definition with {other_at}")));
             }
-            others.push((at.clone(), port));
+            if others.len() < ENOUGH {
+                others.push((at.clone(), port));
+            }
             self.look_at_name(at, &port.name, texts);
         }
     }

@@ -22,6 +22,8 @@ use super::validation::{APPARMOR, Form, SECCOMP_CONTAINER, SECCOMP_POD};
 pub(crate) use containers::fractional_bytes;
 pub use scheduling::of_term;
 
+/// So many are enough of what is told of pairs: who asks is told a few thousand characters of warnings.
+const ENOUGH: usize = 1000;
 /// The resources that are counted in bytes and may be asked for by containers.
 const BYTES: [&str; 2] = ["memory", "ephemeral-storage"];
 const ANNOTATIONS: [(&str, &str); 3] = [

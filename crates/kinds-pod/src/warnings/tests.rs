@@ -141,6 +141,8 @@ fn ports_that_clash() {
         let spec = format!(r#"{{"containers":[{{"name":"a","ports":[{first}]}},{{"name":"b","ports":[{second}]}}]}}"#);
         assert_eq!(told(&spec), expected, "{spec}");
     }
+    let same = vec![r#"{"containerPort":80}"#; 3000].join(",");
+    assert_eq!(told(&format!(r#"{{"containers":[{{"name":"a","ports":[{same}]}}]}}"#)).len(), 1000);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::fmt;
 use api_machinery::field_path::Path;
 use api_types::core_v1::{DownwardAPIVolumeFile, KeyToPath, PodSpec, Volume, VolumeProjection, VolumeSource};
 
+use super::ENOUGH;
 use crate::claim_spec;
 
 /// What is told of the volumes; `path` is the spec's.
@@ -144,9 +145,6 @@ fn of_projection(source: &VolumeProjection) -> Vec<File<'_>> {
     files
 }
 
-/// So many pairs are enough: who asks is told a few thousand characters of warnings.
-const MOST_PAIRS: usize = 1000;
-
 /// Each pair of which one is the other or a directory above it, the later first. They are found in the order of their paths, in
 /// which all that are above one stand before it: a volume may have a hundred thousand.
 fn overlapping(files: &[File<'_>]) -> Vec<String> {
@@ -161,7 +159,7 @@ fn overlapping(files: &[File<'_>]) -> Vec<String> {
     let (mut above, mut pairs) = (Vec::<(usize, &str)>::new(), Vec::new());
     for (index, file) in sorted {
         while above.pop_if(|(_, last)| !is_above(last, file.path)).is_some() {}
-        let room = MOST_PAIRS.saturating_sub(pairs.len());
+        let room = ENOUGH.saturating_sub(pairs.len());
         pairs.extend(above.iter().take(room).map(|(other, _)| (index.max(*other), index.min(*other))));
         above.push((index, file.path));
     }
@@ -193,6 +191,6 @@ mod tests {
             r#""" with "/x""#,
         ];
         assert_eq!(found, expected);
-        assert_eq!(pairs(&["t"; 3000]).len(), MOST_PAIRS);
+        assert_eq!(pairs(&["t"; 3000]).len(), ENOUGH);
     }
 }
