@@ -99,6 +99,10 @@ fn volumes_whose_files_lie_over_each_other() {
     ] {
         assert_eq!(told(&format!(r#"{{"volumes":[{volume}]}}"#)), expected, "{volume}");
     }
+    let token = r#"{"serviceAccountToken":{"path":"t"}}"#;
+    let volume = format!(r#"{{"name":"v","projected":{{"sources":[{}]}}}}"#, [token; 40].join(","));
+    let volumes = [volume.as_str(); 3].join(",");
+    assert_eq!(told(&format!(r#"{{"volumes":[{volumes}]}}"#)).len(), 1000, "of all volumes together");
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn overlaps(volume: &Volume, texts: &mut Vec<String>) {
     let source = &volume.volume_source;
     let mut told = |of: Origin<'_>, files: &[File<'_>]| {
         let name = &volume.name;
-        let overlaps = overlapping(files).into_iter();
+        let overlaps = overlapping(files, ENOUGH.saturating_sub(texts.len())).into_iter();
         texts.extend(overlaps.map(|text| format!("volume \"{name}\" ({of}): overlapping paths: {text}")));
     };
     if let Some(map) = &source.config_map {
@@ -145,9 +145,9 @@ fn of_projection(source: &VolumeProjection) -> Vec<File<'_>> {
     files
 }
 
-/// Each pair of which one is the other or a directory above it, the later first. They are found in the order of their paths, in
-/// which all that are above one stand before it: a volume may have a hundred thousand.
-fn overlapping(files: &[File<'_>]) -> Vec<String> {
+/// The pairs of which one is the other or a directory above it, the later first; `most` of them where there are more. They are
+/// found in the order of their paths, in which all that are above one stand before it: a volume may have a hundred thousand.
+fn overlapping(files: &[File<'_>], most: usize) -> Vec<String> {
     /// Before anything else comes what is below.
     fn by_parts(path: &str) -> impl Iterator<Item = u16> {
         path.bytes().map(|byte| if byte == b'/' { 0 } else { u16::from(byte) + 1 })
@@ -159,7 +159,7 @@ fn overlapping(files: &[File<'_>]) -> Vec<String> {
     let (mut above, mut pairs) = (Vec::<(usize, &str)>::new(), Vec::new());
     for (index, file) in sorted {
         while above.pop_if(|(_, last)| !is_above(last, file.path)).is_some() {}
-        let room = ENOUGH.saturating_sub(pairs.len());
+        let room = most.saturating_sub(pairs.len());
         pairs.extend(above.iter().take(room).map(|(other, _)| (index.max(*other), index.min(*other))));
         above.push((index, file.path));
     }
@@ -173,7 +173,7 @@ mod tests {
 
     fn pairs(paths: &[&str]) -> Vec<String> {
         let files: Vec<File<'_>> = paths.iter().map(|path| File { path, origin: None }).collect();
-        overlapping(&files)
+        overlapping(&files, ENOUGH)
     }
 
     #[test]

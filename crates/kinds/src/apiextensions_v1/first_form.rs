@@ -67,10 +67,10 @@ fn hoisted<T: Default>(
 }
 
 /// Versions share most of what they have in common, so that little is compared.
-fn is_same_schema(one: Option<&CustomResourceValidation>, other: Option<&CustomResourceValidation>) -> bool {
-    let schema = |of: Option<&CustomResourceValidation>| of.and_then(|own| own.open_apiv3_schema.clone());
+fn is_same_schema<'a>(one: Option<&'a CustomResourceValidation>, other: Option<&'a CustomResourceValidation>) -> bool {
+    let schema = |of: Option<&'a CustomResourceValidation>| of.and_then(|own| own.open_apiv3_schema.as_ref());
     match (schema(one), schema(other)) {
-        (Some(one), Some(other)) => Arc::ptr_eq(&one, &other) || one == other,
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other) || one == other,
         _ => one == other,
     }
 }
