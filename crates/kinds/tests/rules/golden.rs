@@ -192,6 +192,7 @@ fn golden_objects_survive_every_road() {
     let unproven: Vec<String> = forms.into_keys().collect();
     let without = [
         "apiextensions.k8s.io.v1.CustomResourceDefinition",
+        "apiextensions.k8s.io.v1beta1.CustomResourceDefinition",
         "apiregistration.k8s.io.v1.APIService",
         "apiregistration.k8s.io.v1beta1.APIService",
         "autoscaling.v2beta2.HorizontalPodAutoscaler",
