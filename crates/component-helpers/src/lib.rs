@@ -4,6 +4,7 @@
 pub mod api_server_leases;
 pub mod conditions;
 pub mod cron;
+pub mod fnv;
 pub mod legacy_tokens;
 pub mod node_affinity;
 pub mod nodes;

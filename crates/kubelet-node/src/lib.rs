@@ -8,6 +8,7 @@ pub mod csi;
 pub mod devices;
 pub mod dra;
 pub mod events;
+mod go_dump;
 pub mod host_rules;
 pub mod interfaces;
 pub mod memory;

@@ -1,51 +1,42 @@
 //! Files in which a manager of resources remembers over a restart who has what: JSON with a checksum.
 //!
-//! The form is upstream's, but for the checksum, which upstream takes over a dump of its process's memory: here it is over
-//! the text of everything else. A file of the other kubelet does not match, so that its node has to be drained first.
+//! Form and checksum are upstream's, so that either kubelet goes on where the other one stopped.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
+
+use crate::go_dump::{self, Member};
 
 /// The largest file that is read.
 const MAX_BYTES: u64 = 64 << 20;
 const MODE: u32 = 0o600;
 const CHECKSUM: &str = "checksum";
 const POLICY: &str = "policyName";
+/// Who has what.
+pub(crate) const ENTRIES: &str = "entries";
 
-/// Who writes such a file, as errors name it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Owner {
-    Cpu,
-    Memory,
-}
-
-impl Owner {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Cpu => "CPU",
-            Self::Memory => "memory",
-        }
-    }
-
-    fn file(self) -> &'static str {
-        match self {
-            Self::Cpu => "cpu_manager_state",
-            Self::Memory => "memory_manager_state",
-        }
-    }
+/// Who writes such a file.
+#[derive(Debug)]
+pub(crate) struct Owner {
+    /// As errors name it.
+    pub(crate) name: &'static str,
+    pub(crate) file: &'static str,
+    /// The record in Go: as all kubelets of the same and of older releases accept its name in the checksum, then as
+    /// early ones of v1.36 write it.
+    pub(crate) go_types: [&'static str; 2],
+    pub(crate) members: &'static [Member],
 }
 
 /// Why what is remembered cannot be taken over, in upstream's words. Somebody has to decide what becomes of the pods.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "could not restore state from checkpoint: {why}, please drain this node and delete the {} manager checkpoint file \
-     {path:?} before restarting Kubelet", .owner.name()
+     {path:?} before restarting Kubelet", .owner.name
 )]
 pub struct StateError {
-    owner: Owner,
+    owner: &'static Owner,
     path: String,
     why: String,
 }
@@ -53,14 +44,14 @@ pub struct StateError {
 /// One such file.
 #[derive(Debug, Clone)]
 pub(crate) struct StateFile {
-    owner: Owner,
+    owner: &'static Owner,
     policy: &'static str,
     path: PathBuf,
 }
 
 impl StateFile {
-    pub(crate) fn new(root: &Path, owner: Owner, policy: &'static str) -> Self {
-        Self { owner, policy, path: root.join(owner.file()) }
+    pub(crate) fn new(root: &Path, owner: &'static Owner, policy: &'static str) -> Self {
+        Self { owner, policy, path: root.join(owner.file) }
     }
 
     pub(crate) fn error(&self, why: impl ToString) -> StateError {
@@ -85,50 +76,56 @@ impl StateFile {
         Ok(Some(value))
     }
 
+    /// What was loaded, as its owner reads it.
+    pub(crate) fn decoded<T>(&self, state: &Value, decode: fn(&Value) -> Option<T>) -> Result<T, StateError> {
+        let decoded = if self.is_intact(state) { decode(state) } else { None };
+        decoded.ok_or_else(|| self.error("checkpoint is corrupted"))
+    }
+
+    /// Whether what was loaded is what was saved.
+    pub(crate) fn is_intact(&self, state: &Value) -> bool {
+        self.owner.vouches_for(state)
+    }
+
     /// Saves what a JSON object has. After a failure the file is as it was.
     pub(crate) fn save(&self, mut state: Value) -> std::io::Result<()> {
         state[POLICY] = json!(self.policy);
-        state[CHECKSUM] = json!(sum_of(&state));
+        state[CHECKSUM] = json!(self.owner.sum(self.owner.go_types[0], &state));
         sys::fs::write_atomic(&self.path, state.to_string().as_bytes(), MODE)
     }
 }
 
-/// Whether what was loaded is what was saved.
-pub(crate) fn is_intact(state: &Value) -> bool {
-    state[CHECKSUM].as_u64() == Some(sum_of(state))
-}
-
-/// Of everything but the checksum itself.
-fn sum_of(state: &Value) -> u64 {
-    let mut bare = state.clone();
-    if let Some(members) = bare.as_object_mut() {
-        members.remove(CHECKSUM);
+impl Owner {
+    /// Whether a state is what was saved. Files without a sum are from before there were any.
+    fn vouches_for(&self, state: &Value) -> bool {
+        let found = state[CHECKSUM].as_u64().unwrap_or_default();
+        found == 0 || self.go_types.iter().any(|name| self.sum(name, state).map(u64::from) == Some(found))
     }
-    checksum(&bare)
-}
 
-/// Of a value as this kubelet writes it: members in order of their names. Every reader of JSON takes it as a number.
-pub(crate) fn checksum(value: &Value) -> u64 {
-    let digest = Sha256::digest(value.to_string().as_bytes());
-    digest.iter().take(6).fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+    fn sum(&self, go_type: &str, state: &Value) -> Option<u32> {
+        let mut state = state.clone();
+        // The record starts with no entries, and a file that names none leaves it so.
+        if let Some(members) = state.as_object_mut() {
+            members.entry(ENTRIES).or_insert_with(|| json!({}));
+        }
+        go_dump::checksum(go_type, self.members, &state)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{cpus, memory};
 
     #[test]
     fn what_is_saved_is_loaded_and_another_policy_is_told() {
         let dir = tempfile::tempdir().unwrap();
-        let file = StateFile::new(dir.path(), Owner::Cpu, "static");
+        let file = StateFile::new(dir.path(), &cpus::OWNER, "static");
         assert!(file.load().unwrap().is_none());
-        file.save(json!({"entries": {"u": {"c": "1"}}})).unwrap();
+        file.save(json!({"defaultCpuSet": "0", "entries": {"u": {"c": "1"}}})).unwrap();
         let loaded = file.load().unwrap().unwrap();
-        assert_eq!((loaded["entries"]["u"]["c"].as_str(), is_intact(&loaded)), (Some("1"), true));
-        let mut damaged = loaded.clone();
-        damaged["entries"]["u"]["c"] = json!("2");
-        assert!(!is_intact(&damaged) && !is_intact(&json!({})));
-        let error = StateFile::new(dir.path(), Owner::Cpu, "none").load().unwrap_err().to_string();
+        assert_eq!(loaded["entries"]["u"]["c"].as_str(), Some("1"));
+        let error = StateFile::new(dir.path(), &cpus::OWNER, "none").load().unwrap_err().to_string();
         let path = dir.path().join("cpu_manager_state");
         assert_eq!(
             error,
@@ -138,7 +135,41 @@ mod tests {
                  Kubelet"
             )
         );
+        let mut damaged = loaded.clone();
+        damaged["entries"]["u"]["c"] = json!("2");
+        assert!(file.is_intact(&loaded) && !file.is_intact(&damaged));
         std::fs::write(&path, "{").unwrap();
         assert!(file.load().is_err());
+    }
+
+    /// Files that upstream's kubelets of several releases left on nodes.
+    #[test]
+    fn files_of_other_kubelets_are_read_and_written_alike() {
+        let processors = [
+            r#"{"policyName":"none","defaultCpuSet":"","checksum":1353318690}"#,
+            r#"{"policyName":"static","defaultCpuSet":"2-15,17-31,34-47,49-63","checksum":4141502832}"#,
+            r#"{"policyName":"static","defaultCpuSet":"0,10-15,25-31","entries":{"777870b5-c64f-42f5-9296-688b9dc212ba":{"container-1":"16-24"},"fb15e10a-b6a5-4aaa-8fcd-76c1aa64e6fd":{"container-1":"1-9"}},"checksum":318470969}"#,
+        ];
+        let memory = [
+            r#"{"policyName":"None","machineState":{},"checksum":4236770233}"#,
+            r#"{"policyName":"static","machineState":{"0":{"numberOfAssignments":0,"memoryMap":{"memory":{"total":2048,"systemReserved":512,"allocatable":1536,"reserved":512,"free":1024}},"cells":[]}},"entries":{"pod":{"container1":[{"numaAffinity":[0],"type":"memory","size":512}]}},"checksum":4215593881}"#,
+        ];
+        let files = processors.map(|text| (&cpus::OWNER, text)).into_iter();
+        for (owner, text) in files.chain(memory.map(|text| (&memory::OWNER, text))) {
+            let state: Value = serde_json::from_str(text).unwrap();
+            assert_eq!(
+                owner.sum(owner.go_types[0], &state).map(Value::from).as_ref(),
+                Some(&state[CHECKSUM]),
+                "{text}"
+            );
+            let by_early_releases = owner.sum(owner.go_types[1], &state);
+            for (sum, good) in
+                [(Some(0), true), (by_early_releases, true), (by_early_releases.map(|sum| sum ^ 1), false)]
+            {
+                let mut state = state.clone();
+                state[CHECKSUM] = json!(sum);
+                assert_eq!(owner.vouches_for(&state), good, "{text}");
+            }
+        }
     }
 }

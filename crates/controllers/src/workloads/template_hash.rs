@@ -5,30 +5,23 @@
 
 use api_machinery::json;
 use api_types::core_v1::PodTemplateSpec;
+use component_helpers::fnv::{Fnv32, fnv32_of_old};
 
 /// No vowels and nothing that looks like one, so that no words come about.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-const FNV_OFFSET: u32 = 2_166_136_261;
-const FNV_PRIME: u32 = 16_777_619;
-
-fn fnv1a(hash: u32, bytes: &[u8]) -> u32 {
-    bytes.iter().fold(hash, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(FNV_PRIME))
-}
 
 /// The hash of a template, moved on by the number of collisions so far.
 pub(crate) fn template_hash(template: &PodTemplateSpec, collisions: Option<i32>) -> String {
-    let mut hash = fnv1a(FNV_OFFSET, json::encode(template).as_bytes());
+    let mut hash = Fnv32::default().with(json::encode(template).as_bytes());
     if let Some(collisions) = collisions {
-        hash = fnv1a(hash, &i64::from(collisions.cast_unsigned()).to_le_bytes());
+        hash = hash.with(&i64::from(collisions.cast_unsigned()).to_le_bytes());
     }
-    hash.to_string().bytes().map(letter).collect()
+    hash.value().to_string().bytes().map(letter).collect()
 }
 
 /// The name that upstream gives to revisions with these contents: FNV-1 of all parts, in the same alphabet.
 pub(crate) fn fnv1_name(parts: &[&[u8]]) -> String {
-    let fnv1 = |hash: u32, byte: &u8| hash.wrapping_mul(FNV_PRIME) ^ u32::from(*byte);
-    let hash = parts.iter().flat_map(|part| part.iter()).fold(FNV_OFFSET, fnv1);
-    hash.to_string().bytes().map(letter).collect()
+    fnv32_of_old(parts.iter().copied()).to_string().bytes().map(letter).collect()
 }
 
 fn letter(digit: u8) -> char {
@@ -67,8 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_is_fnv() {
-        assert_eq!(fnv1a(FNV_OFFSET, b"foobar"), 0xbf9c_f968);
+    fn digits_have_letters() {
         assert_eq!("0123456789".bytes().map(letter).collect::<String>(), "456789bcdf");
     }
 }

@@ -14,7 +14,8 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use sys::cpu_set::CpuSet;
 
-use crate::state_file::{Owner, StateFile, is_intact};
+use crate::go_dump::{Shape, members};
+use crate::state_file::{ENTRIES, Owner, StateFile};
 use crate::topology::{Answer, NodeSet, ResourceCounts, Scope};
 
 use exclusive::Static;
@@ -24,6 +25,19 @@ pub use options::{AllowedOptions, CpuOptionError, CpuOptions, CpuPolicy};
 pub use pick::TooFew;
 
 pub use crate::state_file::StateError;
+
+/// Whose file remembers who has which processors.
+pub(crate) static OWNER: Owner = Owner {
+    name: "CPU",
+    file: "cpu_manager_state",
+    go_types: ["*state.CPUManagerCheckpoint", "*state.CPUManagerCheckpointV2"],
+    members: members! {
+        "PolicyName" "string" "policyName" Shape::Plain;
+        "DefaultCPUSet" "string" "defaultCpuSet" Shape::Plain;
+        "Entries" "map[string]map[string]string" "entries" Shape::Map(&Shape::Map(&Shape::Plain));
+        "Checksum" "checksum.Checksum" "checksum" Shape::Unset;
+    },
+};
 
 /// What the CPU manager is told.
 #[derive(Debug, Clone)]
@@ -59,7 +73,7 @@ impl Cpus {
         counts: Arc<dyn ResourceCounts>,
     ) -> Result<Self, StaticError> {
         let CpuSettings { policy, reserved_milli, reserved } = settings;
-        let file = StateFile::new(root, Owner::Cpu, policy.name());
+        let file = StateFile::new(root, &OWNER, policy.name());
         let policy = match policy {
             CpuPolicy::None => None,
             CpuPolicy::Static(options) => Some(Static::new(machine.clone(), options, reserved_milli, reserved)?),
@@ -69,14 +83,15 @@ impl Cpus {
 
     /// Takes over what an earlier kubelet gave away.
     pub(crate) fn restore(&self) -> Result<(), StateError> {
-        let saved = self.file.load()?;
-        if let (Some(policy), Some(saved)) = (&self.policy, &saved) {
-            let restored = decode(saved).ok_or_else(|| self.file.error("checkpoint is corrupted"))?;
-            check(policy, &restored).map_err(|why| self.file.error(why))?;
-            *self.assigned.lock() = restored.assigned;
-        }
-        if saved.is_none() {
-            self.save().map_err(|error| self.file.error(error))?;
+        match (&self.policy, self.file.load()?) {
+            (Some(policy), Some(saved)) => {
+                let restored = self.file.decoded(&saved, decode)?;
+                check(policy, &restored).map_err(|why| self.file.error(why))?;
+                *self.assigned.lock() = restored.assigned;
+            }
+            // Nobody has anything, and the next kubelet is to find a file that says so.
+            (None, Some(saved)) if self.file.is_intact(&saved) => {}
+            (_, None) | (None, Some(_)) => self.save().map_err(|error| self.file.error(error))?,
         }
         self.show();
         Ok(())
@@ -210,19 +225,15 @@ fn encode(policy: Option<&Static>, assigned: &Assignments) -> Value {
         let texts = |own: &BTreeMap<String, CpuSet>| -> BTreeMap<String, String> {
             own.iter().map(|(container, cpus)| (container.clone(), cpus.to_string())).collect()
         };
-        state["entries"] =
-            json!(assigned.iter().map(|(uid, own)| (uid.clone(), texts(own))).collect::<BTreeMap<_, _>>());
+        state[ENTRIES] = json!(assigned.iter().map(|(uid, own)| (uid.clone(), texts(own))).collect::<BTreeMap<_, _>>());
     }
     state
 }
 
 fn decode(state: &Value) -> Option<Restored> {
-    if !is_intact(state) {
-        return None;
-    }
     let shared = state["defaultCpuSet"].as_str()?.parse().ok()?;
     let mut assigned = Assignments::new();
-    for (uid, own) in state["entries"].as_object().into_iter().flatten() {
+    for (uid, own) in state[ENTRIES].as_object().into_iter().flatten() {
         for (container, cpus) in own.as_object()? {
             let cpus = cpus.as_str()?.parse().ok()?;
             assigned.entry(uid.clone()).or_default().insert(container.clone(), cpus);
@@ -341,9 +352,6 @@ mod tests {
             let error = write(shared, entries).unwrap_err();
             assert!(error.contains(expected), "{error}");
         }
-        let path = dir.path().join("cpu_manager_state");
-        std::fs::write(&path, r#"{"policyName":"static","defaultCpuSet":"0-7","checksum":1353318690}"#).unwrap();
-        assert!(own.restore().unwrap_err().to_string().contains("checkpoint is corrupted"), "another kubelet's");
     }
 
     #[test]
@@ -354,6 +362,11 @@ mod tests {
         let path = dir.path().join("cpu_manager_state");
         std::fs::write(&path, r#"{"policyName":"none","defaultCpuSet":"","checksum":1353318690}"#).unwrap();
         none.restore().unwrap();
+        let known = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, r#"{"policyName":"none","defaultCpuSet":"","checksum":1}"#).unwrap();
+        none.restore().unwrap();
+        let renewed: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        assert_eq!(renewed, serde_json::from_str::<Value>(&known).unwrap(), "what the next kubelet reads");
         let pod = guaranteed("u", &[("main", "2", "1Gi")]);
         none.allocate(&pod, &pod.spec.containers[0], None).unwrap();
         assert_eq!((none.of_container("u", "main"), none.has_exclusive("u")), (None, false));

@@ -1,5 +1,5 @@
-//! Which container has which devices, on disk for the next kubelet. The form is upstream's, but for the checksum, which is
-//! over the bytes of the data: a file of the other kubelet counts as lost, and its node is to be drained first.
+//! Which container has which devices, on disk for the next kubelet. Form and checksum are upstream's, so that either kubelet
+//! goes on where the other one stopped.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,28 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use node_api::device_plugin::v1beta1::ContainerAllocateResponse;
 use prost::Message as _;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::pool::{Assignment, Pool, Slot};
-use crate::state_file::checksum;
+use crate::go_dump::{self, Member, Shape, members};
 
 const FILE: &str = "kubelet_internal_checkpoint";
 /// The largest file that is read.
 const MAX_BYTES: u64 = 64 << 20;
+
+/// The record in Go.
+const GO_TYPE: &str = "checkpoint.checkpointData";
+const DATA: &[Member] = members! {
+    "PodDeviceEntries" "[]checkpoint.PodDevicesEntry" "PodDeviceEntries" Shape::List(&Shape::Struct(ENTRY));
+    "RegisteredDevices" "map[string][]string" "RegisteredDevices" Shape::Map(&Shape::List(&Shape::Plain));
+};
+const ENTRY: &[Member] = members! {
+    "PodUID" "string" "PodUID" Shape::Plain;
+    "ContainerName" "string" "ContainerName" Shape::Plain;
+    "ResourceName" "string" "ResourceName" Shape::Plain;
+    "DeviceIDs" "checkpoint.DevicesPerNUMA" "DeviceIDs" Shape::Numbered(&Shape::List(&Shape::Plain));
+    "AllocResp" "[]uint8" "AllocResp" Shape::Bytes;
+};
 
 /// Whether an earlier kubelet knew of devices whose plugins have their sockets in this directory.
 #[must_use]
@@ -71,24 +85,23 @@ fn encode(pool: &Pool) -> String {
             })
         })
         .collect();
-    let ids = |name: &String| {
-        let of = pool.assigned.iter().filter(move |(slot, _)| slot.resource == *name);
-        of.flat_map(|(_, had)| had.ids().cloned()).collect::<Vec<_>>()
-    };
-    let registered: BTreeMap<&String, Vec<String>> = pool.resources.keys().map(|name| (name, ids(name))).collect();
+    let registered: BTreeMap<&String, Vec<&String>> =
+        pool.resources.iter().map(|(name, resource)| (name, resource.healthy().collect())).collect();
+    // A list without entries is none for upstream, in the file and in the sum.
+    let entries = if entries.is_empty() { Value::Null } else { entries.into() };
     let data = json!({"PodDeviceEntries": entries, "RegisteredDevices": registered});
-    let sum = checksum(&data);
+    let sum = go_dump::checksum(GO_TYPE, DATA, &data);
     json!({"Data": data, "Checksum": sum}).to_string()
 }
 
 fn decode(text: &str) -> Option<Restored> {
     let file: Value = serde_json::from_str(text).ok()?;
     let data = file.get("Data")?;
-    if file.get("Checksum")?.as_u64()? != checksum(data) {
+    if file.get("Checksum")?.as_u64()? != u64::from(go_dump::checksum(GO_TYPE, DATA, data)?) {
         return None;
     }
     let mut assigned = BTreeMap::new();
-    for entry in data.get("PodDeviceEntries")?.as_array()? {
+    for entry in data["PodDeviceEntries"].as_array().into_iter().flatten() {
         let member = |name: &str| Some(entry.get(name)?.as_str()?.to_owned());
         let slot =
             Slot { uid: member("PodUID")?, container: member("ContainerName")?, resource: member("ResourceName")? };
@@ -99,7 +112,7 @@ fn decode(text: &str) -> Option<Restored> {
         let devices = devices.collect::<Option<_>>()?;
         assigned.insert(slot, Assignment { devices, response: Some(response) });
     }
-    let names = data.get("RegisteredDevices")?.as_object()?.keys().cloned().collect();
+    let names = data["RegisteredDevices"].as_object().into_iter().flat_map(Map::keys).cloned().collect();
     Some((assigned, names))
 }
 
@@ -132,5 +145,25 @@ mod tests {
             std::fs::write(&path, damaged).unwrap();
             assert_eq!(file.load(), Restored::default());
         }
+    }
+
+    /// Files that upstream's kubelets left on nodes.
+    #[test]
+    fn files_of_other_kubelets_are_read() {
+        let none = r#"{"Data":{"PodDeviceEntries":null,"RegisteredDevices":{"nvidia.com/gpu":["GPU-0650a168-e770-3ea8-8ac3-8a1d419763e0"]}},"Checksum":3952659280}"#;
+        assert_eq!(decode(none), Some((BTreeMap::new(), vec!["nvidia.com/gpu".to_owned()])));
+        let one = r#"{"Data":{"PodDeviceEntries":[{"PodUID":"bf52b2cd-b611-4e79-86b1-280b283185c3","ContainerName":"check","ResourceName":"nvidia.com/gpu","DeviceIDs":{"-1":["tegra"]},"AllocResp":"Ch8KFk5WSURJQV9WSVNJQkxFX0RFVklDRVMSBXRlZ3Jh"}],"RegisteredDevices":{"nvidia.com/gpu":["tegra"]}},"Checksum":3660592824}"#;
+        let (assigned, _) = decode(one).unwrap();
+        let response = assigned.values().next().and_then(|had| had.response.clone()).unwrap();
+        assert_eq!(response.envs, [("NVIDIA_VISIBLE_DEVICES".to_owned(), "tegra".to_owned())].into());
+        let mut pool = Pool::default();
+        let devices = vec![Device { id: "tegra".into(), health: "Healthy".into(), topology: None }];
+        pool.list("nvidia.com/gpu", ListAndWatchResponse { devices });
+        pool.assigned = assigned;
+        let (own, theirs): (Value, Value) =
+            (serde_json::from_str(&encode(&pool)).unwrap(), serde_json::from_str(one).unwrap());
+        assert_eq!(own, theirs, "written alike");
+        pool.assigned.clear();
+        assert_eq!(decode(&encode(&pool)), Some((BTreeMap::new(), vec!["nvidia.com/gpu".to_owned()])));
     }
 }

@@ -36,7 +36,7 @@ pub(super) struct Resource {
 }
 
 impl Resource {
-    fn healthy(&self) -> impl Iterator<Item = &String> {
+    pub(super) fn healthy(&self) -> impl Iterator<Item = &String> {
         // Of a plugin that is gone no device is known to be well.
         let there = self.stopped.is_none();
         self.devices.iter().filter(move |(_, (well, _))| there && *well).map(|(id, _)| id)

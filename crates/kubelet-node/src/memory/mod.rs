@@ -16,10 +16,11 @@ use component_helpers::{pod_requests, qos};
 use parking_lot::Mutex;
 use sys::cpu_set::CpuSet;
 
-use crate::state_file::{Owner, StateError, StateFile};
+use crate::state_file::{StateError, StateFile};
 use crate::topology::{Answer, Hint, NodeSet, ResourceCounts, places};
 
 pub use reserved::{NodeReservation, Reserved, ReservedError};
+pub(crate) use state::OWNER;
 pub use tables::{Amounts, Block, Blocks};
 use tables::{MEMORY, Machine, give, reusable};
 
@@ -50,28 +51,29 @@ pub struct MemoryNodes {
 impl MemoryNodes {
     /// Nobody's memory is bound to nodes.
     pub fn none(root: &Path, counts: Arc<dyn ResourceCounts>) -> Self {
-        Self { machine: None, blocks: Mutex::default(), file: StateFile::new(root, Owner::Memory, "None"), counts }
+        Self { machine: None, blocks: Mutex::default(), file: StateFile::new(root, &OWNER, "None"), counts }
     }
 
     /// Guaranteed pods' memory is bound to nodes.
     pub fn bound(root: &Path, reserved: &Reserved, counts: Arc<dyn ResourceCounts>) -> Self {
-        let file = StateFile::new(root, Owner::Memory, "Static");
+        let file = StateFile::new(root, &OWNER, "Static");
         Self { machine: Some(reserved.machine()), blocks: Mutex::default(), file, counts }
     }
 
     /// Takes over what an earlier kubelet gave away.
     pub(crate) fn restore(&self) -> Result<(), StateError> {
-        let saved = self.file.load()?;
-        if let (Some(machine), Some(saved)) = (&self.machine, &saved) {
-            let restored = state::decode(saved).ok_or_else(|| self.file.error("checkpoint is corrupted"))?;
-            if state::machine(&machine.with(&restored)) != saved[state::MACHINE] {
-                let text = "[memorymanager] the expected machine state is different from the real one";
-                return Err(self.file.error(text));
+        match (&self.machine, self.file.load()?) {
+            (Some(machine), Some(saved)) => {
+                let restored = self.file.decoded(&saved, state::decode)?;
+                if !state::is_alike(&state::machine(&machine.with(&restored)), &saved[state::MACHINE]) {
+                    let text = "[memorymanager] the expected machine state is different from the real one";
+                    return Err(self.file.error(text));
+                }
+                *self.blocks.lock() = restored;
             }
-            *self.blocks.lock() = restored;
-        }
-        if saved.is_none() {
-            self.save().map_err(|error| self.file.error(error))?;
+            // Nobody has anything, and the next kubelet is to find a file that says so.
+            (None, Some(saved)) if self.file.is_intact(&saved) => {}
+            (_, None) | (None, Some(_)) => self.save().map_err(|error| self.file.error(error))?,
         }
         Ok(())
     }

@@ -5,12 +5,42 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::tables::{Block, Blocks, Machine, Node};
-use crate::state_file::is_intact;
+use crate::go_dump::{Member, Shape, members};
+use crate::state_file::{ENTRIES, Owner};
 use crate::topology::NodeSet;
 
 /// The member that says how full the nodes are.
 pub(super) const MACHINE: &str = "machineState";
-const ENTRIES: &str = "entries";
+
+/// Whose file remembers who has which memory.
+pub(crate) static OWNER: Owner = Owner {
+    name: "memory",
+    file: "memory_manager_state",
+    go_types: ["*state.MemoryManagerCheckpoint", "*state.MemoryManagerCheckpointV1"],
+    members: members! {
+        "PolicyName" "string" "policyName" Shape::Plain;
+        "MachineState" "state.NUMANodeMap" "machineState" Shape::Numbered(&Shape::Pointer(NODE));
+        "Entries" "state.ContainerMemoryAssignments" "entries" Shape::Map(&Shape::Map(&Shape::List(&Shape::Struct(BLOCK))));
+        "Checksum" "checksum.Checksum" "checksum" Shape::Unset;
+    },
+};
+const NODE: &[Member] = members! {
+    "NumberOfAssignments" "int" "numberOfAssignments" Shape::Plain;
+    "MemoryMap" "map[v1.ResourceName]*state.MemoryTable" "memoryMap" Shape::Map(&Shape::Pointer(TABLE));
+    "Cells" "[]int" "cells" Shape::List(&Shape::Plain);
+};
+const TABLE: &[Member] = members! {
+    "TotalMemSize" "uint64" "total" Shape::Plain;
+    "SystemReserved" "uint64" "systemReserved" Shape::Plain;
+    "Allocatable" "uint64" "allocatable" Shape::Plain;
+    "Reserved" "uint64" "reserved" Shape::Plain;
+    "Free" "uint64" "free" Shape::Plain;
+};
+const BLOCK: &[Member] = members! {
+    "NUMAAffinity" "[]int" "numaAffinity" Shape::List(&Shape::Plain);
+    "Type" "v1.ResourceName" "type" Shape::Plain;
+    "Size" "uint64" "size" Shape::Plain;
+};
 
 pub(super) fn encode(machine: Option<&Machine>, blocks: &Blocks) -> Value {
     let filled = machine.map(|machine| self::machine(&machine.with(blocks)));
@@ -51,11 +81,35 @@ pub(super) fn machine(machine: &Machine) -> Value {
     machine.0.iter().map(|(number, own)| (number.to_string(), node(own))).collect::<Map<_, _>>().into()
 }
 
-/// Who has what; none where the state is not what was saved.
-pub(super) fn decode(state: &Value) -> Option<Blocks> {
-    if !is_intact(state) {
-        return None;
+/// Whether nodes are as full. Those that are used together are so together: which of them has how much of a block is nobody's
+/// business, and the other kubelet may have filled them in another order.
+pub(super) fn is_alike(one: &Value, other: &Value) -> bool {
+    together(one) == together(other)
+}
+
+/// With what all nodes of a group have, in place of what each of them has.
+fn together(machine: &Value) -> Value {
+    let sum = |cells: &Value, kind: &str, member: &str| {
+        let nodes = cells.as_array().into_iter().flatten().map(|cell| &machine[cell.to_string()]);
+        nodes.filter_map(|node| node["memoryMap"][kind][member].as_u64()).fold(0, u64::saturating_add)
+    };
+    let mut out = machine.clone();
+    for node in out.as_object_mut().into_iter().flat_map(Map::values_mut) {
+        let cells = node["cells"].clone();
+        let tables = node.get_mut("memoryMap").and_then(Value::as_object_mut).into_iter().flatten();
+        for (kind, table) in tables {
+            for member in ["reserved", "free"] {
+                if let Some(own) = table.get_mut(member) {
+                    *own = sum(&cells, kind, member).into();
+                }
+            }
+        }
     }
+    out
+}
+
+/// Who has what; none where that cannot be told.
+pub(super) fn decode(state: &Value) -> Option<Blocks> {
     let mut blocks = Blocks::new();
     for (uid, own) in state[ENTRIES].as_object().into_iter().flatten() {
         for (container, list) in own.as_object()? {

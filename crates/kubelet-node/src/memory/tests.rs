@@ -9,7 +9,7 @@ use super::*;
 use crate::topology::fixtures::{Counted, guaranteed};
 
 fn own(root: &Path, sizes: &[u64]) -> MemoryNodes {
-    let file = StateFile::new(root, Owner::Memory, "Static");
+    let file = StateFile::new(root, &OWNER, "Static");
     let counts = Arc::new(Counted::default());
     MemoryNodes { machine: Some(machine(sizes)), blocks: Mutex::default(), file, counts }
 }
@@ -154,6 +154,17 @@ fn a_restart_forgets_nothing() {
     let error = own(dir.path(), &[11, 12]).restore().unwrap_err().to_string();
     assert!(error.contains("[memorymanager] the expected machine state is different from the real one"), "{error}");
     assert!(error.contains("delete the memory manager checkpoint file"), "{error}");
+    let mut other = state::machine(
+        &machine(&[11, 11]).with(&[("u".to_owned(), [("c".to_owned(), vec![block(&[0, 1], 12)])].into())].into()),
+    );
+    let filled = other.clone();
+    for (node, reserved) in [("0", 4), ("1", 8)] {
+        let table = &mut other[node]["memoryMap"]["memory"];
+        (table["reserved"], table["free"]) = (json!(reserved * GI), json!((10 - reserved) * GI));
+    }
+    assert!(other != filled && state::is_alike(&other, &filled), "filled in another order");
+    other["0"]["memoryMap"]["memory"]["free"] = json!(5 * GI);
+    assert!(!state::is_alike(&other, &filled));
     let none = MemoryNodes::none(dir.path(), Arc::new(Counted::default()));
     assert!(none.restore().unwrap_err().to_string().contains("configured policy \"None\" differs"));
     assert!(next.keep(&BTreeSet::new()) && next.blocks("u", "main").is_empty());

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 
 use api_machinery::json::{self, DecodeError};
 use api_types::core_v1::ResourceRequirements;
+use component_helpers::fnv::fnv32;
 use serde_json::{Value, json};
 
-use super::labels::{fnv32, text_checksum};
+use super::labels::text_checksum;
 
 /// What a pod's containers have, by name; the pod's own under the empty name.
 pub type Given = BTreeMap<String, ResourceRequirements>;

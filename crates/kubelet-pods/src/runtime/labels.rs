@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use api_machinery::json;
 use api_types::core_v1::{Container, Pod};
+use component_helpers::fnv::fnv32;
 
 pub const POD_NAME: &str = "io.kubernetes.pod.name";
 pub const POD_NAMESPACE: &str = "io.kubernetes.pod.namespace";
@@ -88,52 +89,9 @@ pub fn text_checksum(text: &str) -> u32 {
     fnv32(format!("(string){text}").as_bytes())
 }
 
-const FNV32_OFFSET: u32 = 0x811c_9dc5;
-const FNV32_PRIME: u32 = 0x0100_0193;
-
-/// 32-bit FNV-1a.
-pub fn fnv32(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(FNV32_OFFSET, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(FNV32_PRIME))
-}
-
-const FNV128_OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-const FNV128_PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-
-/// 128-bit FNV-1a of what is written to it, as uids of static pods are made.
-#[derive(Debug, Clone, Copy)]
-pub struct Fnv128(u128);
-
-impl Default for Fnv128 {
-    fn default() -> Self {
-        Self(FNV128_OFFSET)
-    }
-}
-
-impl Fnv128 {
-    /// The hash of everything so far.
-    pub fn value(self) -> u128 {
-        self.0
-    }
-}
-
-impl std::fmt::Write for Fnv128 {
-    fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        self.0 = text.bytes().fold(self.0, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(FNV128_PRIME));
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn hashes_are_fnv1a() {
-        assert_eq!(fnv32(b"a"), 0xe40c_292c);
-        let mut long = Fnv128::default();
-        std::fmt::Write::write_str(&mut long, "a").unwrap();
-        assert_eq!(long.value(), 0xd228_cb69_6f1a_8caf_7891_2b70_4e4a_8964);
-    }
 
     #[test]
     fn hashes_are_those_that_other_kubelets_left() {

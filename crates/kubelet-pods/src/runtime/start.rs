@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use api_types::core_v1::{Container, ObjectReference, Pod};
+use component_helpers::fnv::fnv32;
 use node_api::cri::CriError;
 use node_api::cri::v1::{ContainerConfig, Mount, NamespaceMode, UserNamespace};
 
@@ -16,7 +17,7 @@ use super::record::{RecordState, RuntimePod};
 use super::security::SecurityError;
 use super::sync::{ReadySandbox, Terms};
 use super::text::{self, go_duration};
-use super::{PodRuntime, inspect, labels, security, termination};
+use super::{PodRuntime, inspect, security, termination};
 use crate::interfaces::{ContainerFacts, Level, SideError};
 use crate::pod::containers::{Member, Role};
 
@@ -290,7 +291,7 @@ fn crash_key(pod: &Pod, container: &Container) -> String {
     let meta = &pod.metadata;
     let resources = api_machinery::json::encode(&container.resources);
     let text = format!("{} {} {} {} {resources}", meta.name, meta.namespace, container.name, container.image);
-    format!("{}_{:x}", meta.uid, labels::fnv32(text.as_bytes()))
+    format!("{}_{:x}", meta.uid, fnv32(text.as_bytes()))
 }
 
 fn without_id(error: &CriError, id: &str, name: &str) -> String {

@@ -13,10 +13,10 @@ use std::fmt::{self, Write as _};
 
 use api_machinery::value::{Value, struct_to_map};
 use api_types::core_v1::Pod;
+use component_helpers::fnv::Fnv128;
 
 use super::Source;
 use super::manifest::Reading;
-use crate::runtime::labels::Fnv128;
 
 /// The uid of a pod that states none: `pod` with its defaults, `manifest` as it was written.
 pub(super) fn of(pod: &Pod, manifest: &Value, reading: &Reading<'_>) -> String {
