@@ -91,7 +91,8 @@ fn rank(value: &Value) -> u8 {
 /// Integers and floats by their value. Upstream makes floats of both, so that large ones are the same as some that are not the
 /// same as each other; what is sorted needs an order.
 fn compare_numbers(one: &Number, other: &Number) -> Ordering {
-    let float = |number: &Number| number.as_f64().unwrap_or_default();
+    // Zero has no sign then.
+    let float = |number: &Number| number.as_f64().unwrap_or_default() + 0.0;
     let by_float = || float(one).total_cmp(&float(other));
     match (one.as_i128(), other.as_i128()) {
         (Some(one), Some(other)) => one.cmp(&other),

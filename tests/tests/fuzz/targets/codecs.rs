@@ -162,7 +162,9 @@ fn kept(rules: &dyn Rules, object: &dyn Object) {
     if !json::parse_value_strict(&text).is_ok_and(|(_, problems)| problems.is_empty()) {
         return;
     }
-    assert_eq!(again(&by_cbor), Some(text), "CBOR to JSON");
+    // Members of what is raw have no order in CBOR.
+    let unordered = |text: &str| json::parse_value(text).expect("what was written is JSON");
+    assert_eq!(again(&by_cbor).as_deref().map(unordered), Some(unordered(&text)), "CBOR to JSON");
 }
 
 /// Nothing where the text has a year that only protobuf can tell: upstream writes it so, too.
