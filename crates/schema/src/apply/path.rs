@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use api_machinery::json;
 use serde_json::{Number, Value};
 use smol_str::SmolStr;
 
@@ -34,11 +35,17 @@ impl Element {
     }
 
     /// The item with these key members.
-    pub fn key<'k>(members: impl Iterator<Item = (&'k str, Value)>) -> Self {
-        let mut members: Vec<(SmolStr, Value)> = members.map(|(name, value)| (SmolStr::new(name), value)).collect();
+    pub fn key<N: AsRef<str>>(members: impl IntoIterator<Item = (N, Value)>) -> Self {
+        let members = members.into_iter().map(|(name, value)| (SmolStr::new(name), settled(value)));
+        let mut members: Vec<(SmolStr, Value)> = members.collect();
         members.sort_by(|(one, _), (other, _)| one.cmp(other));
         members.dedup_by(|(one, _), (other, _)| one == other);
         Self::Key(members)
+    }
+
+    /// The item of a set with this value.
+    pub fn value(value: Value) -> Self {
+        Self::Value(settled(value))
     }
 
     fn rank(&self) -> u8 {
@@ -76,6 +83,14 @@ impl PartialEq for Element {
 }
 
 impl Eq for Element {}
+
+/// A value as it is once it was written and read: floats without a fraction are integers then, and zero has no sign.
+fn settled(value: Value) -> Value {
+    match &value {
+        Value::Number(number) if number.is_f64() => json::parse_value(&json::encode_value(&value)).unwrap_or(value),
+        _ => value,
+    }
+}
 
 fn rank(value: &Value) -> u8 {
     match value {

@@ -29,7 +29,7 @@ fn item_step(list: TypeNode<'_>, kind: ListKind, item: &Value, index: usize) -> 
             Value::Null => Err("associative list without keys has an element that's an explicit null".into()),
             Value::Object(_) => Err("associative list without keys has an element that's a map type".into()),
             Value::Array(_) => Err("not supported: associative list with lists as elements".into()),
-            scalar => Ok(Element::Value(scalar.clone())),
+            scalar => Ok(Element::value(scalar.clone())),
         },
         ListKind::Map => keyed_step(list, item),
     }

@@ -169,5 +169,12 @@ fn take_record(pod: &mut Value) -> Vec<ManagedFieldsEntry> {
 fn read(pod: &Value) -> String {
     let mut read = kinds::find("", "v1", "pods").expect("there are pods").new_object();
     let decoded = json::decode(pod.to_string().as_bytes(), read.as_reflect_mut());
-    decoded.map_or_else(|_| pod.to_string(), |_| read.to_json())
+    decoded.map_or_else(|_| without_nothing(pod).to_string(), |_| read.to_json())
+}
+
+/// Without members that are null or empty.
+fn without_nothing(value: &Value) -> Value {
+    let Value::Object(members) = value else { return value.clone() };
+    let members = members.iter().map(|(name, own)| (name.clone(), without_nothing(own)));
+    members.filter(|(_, own)| !own.is_null() && own.as_object().is_none_or(|own| !own.is_empty())).collect()
 }

@@ -1,7 +1,5 @@
 //! The text of a set: `FieldsV1`, whose members are steps and a dot for the place itself.
 
-use std::sync::LazyLock;
-
 use api_machinery::json::{self, DecodeError, Reader, Token, Writer};
 use serde_json::Value;
 
@@ -130,19 +128,13 @@ impl Element {
             Self::Field(name) => out.prefixed_key("f:", name),
             Self::Key(members) => {
                 let mut text = Writer::default();
-                text.object_of(members.iter().map(|(name, value)| (name.as_str(), without_sign(value))));
+                text.object_of(members.iter().map(|(name, value)| (name.as_str(), value)));
                 out.prefixed_key("k:", &text.into_string());
             }
-            Self::Value(value) => out.prefixed_key("v:", &json::encode_value(without_sign(value))),
+            Self::Value(value) => out.prefixed_key("v:", &json::encode_value(value)),
             Self::Index(index) => out.prefixed_key("i:", &index.to_string()),
         }
     }
-}
-
-/// Zero for a zero below zero, which is the same value, and is read as zero.
-fn without_sign(value: &Value) -> &Value {
-    static ZERO: LazyLock<Value> = LazyLock::new(|| Value::from(0));
-    if value.as_f64() == Some(0.0) { &ZERO } else { value }
 }
 
 /// One key of the `FieldsV1` form; `None` for kinds of steps that are not known.
@@ -152,11 +144,9 @@ fn read_step(key: &str) -> Result<Option<Element>, FieldSetError> {
     let parse = || json::parse_value(text).map_err(|error| bad(error.to_string()));
     match prefix {
         "f" => Ok(Some(Element::field(text))),
-        "v" => Ok(Some(Element::Value(parse()?))),
+        "v" => Ok(Some(Element::value(parse()?))),
         "k" => match parse()? {
-            Value::Object(members) => {
-                Ok(Some(Element::Key(members.into_iter().map(|(name, value)| (name.into(), value)).collect())))
-            }
+            Value::Object(members) => Ok(Some(Element::key(members))),
             _ => Err(bad("expected an object".into())),
         },
         "i" => text.parse().map(|index| Some(Element::Index(index))).map_err(|_| bad("expected a number".into())),
