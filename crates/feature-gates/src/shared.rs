@@ -20,8 +20,12 @@ pub const COORDINATED_ELECTION: Feature = Feature::named("CoordinatedLeaderElect
 pub const DECLARED_FEATURES: Feature = Feature::named("NodeDeclaredFeatures");
 /// Drivers tell the state of each device of a claim, without which nobody knows of conditions.
 pub const DEVICE_STATUS: Feature = Feature::named("DRAResourceClaimDeviceStatus");
+/// Pods have the certificates of trust bundles in files.
+pub const CLUSTER_TRUST_BUNDLE_PROJECTION: Feature = Feature::named("ClusterTrustBundleProjection");
 /// Devices have taints, and claims tolerate them.
 pub const DEVICE_TAINTS: Feature = Feature::named("DRADeviceTaints");
+/// Rules give devices taints.
+pub const DEVICE_TAINT_RULES: Feature = Feature::named("DRADeviceTaintRules");
 /// Devices are allocated to pods.
 pub const DEVICES: Feature = Feature::named("DynamicResourceAllocation");
 /// Containers get devices as extended resources.

@@ -70,7 +70,7 @@ fn built_in(dependencies: &Dependencies<'_>, of_links: Histograms) -> Result<Bui
     let node = named("Node").then(|| {
         let graph = Arc::new(Graph::default());
         nodes::keep(&graph, registry, lifecycle, of_links);
-        Arc::new(NodeAuthorizer::new(graph)) as Arc<dyn Authorizer>
+        Arc::new(NodeAuthorizer::new(graph, lifecycle.gates())) as Arc<dyn Authorizer>
     });
     let abac = match &config.policy_file {
         Some(path) if named("ABAC") => Some(Arc::new(Abac::load(path)?) as Arc<dyn Authorizer>),

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use api_machinery::object::Object;
+use api_types::certificates_v1beta1::PodCertificateRequest;
 use api_types::core_v1::{PersistentVolume, Pod};
+use api_types::resource_v1::ResourceSlice;
 use api_types::storage_v1::VolumeAttachment;
-use authz::node::Graph;
+use authz::node::{Graph, NodeObject};
 use base::SharedClock;
 use component_base::lifecycle::Lifecycle;
 use component_base::metrics::{Desc, Histograms, Metrics, Stability, exponential};
@@ -33,8 +35,40 @@ pub(super) fn keep(graph: &Arc<Graph>, registry: &Registry, lifecycle: &Lifecycl
     let links = Links { graph, clock, durations };
     follow(registry, ("", "v1", "pods"), Arc::new(Pods(links.clone())), tasks);
     follow(registry, ("", "v1", "persistentvolumes"), Arc::new(Volumes(links.clone())), tasks);
-    follow(registry, ("storage.k8s.io", "v1", "volumeattachments"), Arc::new(Attachments(links)), tasks);
+    for named in NAMED {
+        follow(registry, named.resource, Arc::new(Objects { links: links.clone(), named }), tasks);
+    }
 }
+
+/// A kind whose objects name their node.
+struct Named {
+    resource: (&'static str, &'static str, &'static str),
+    kind: NodeObject,
+    /// How changes are called where they are timed.
+    operations: [&'static str; 2],
+    node_of: fn(&dyn Object) -> Option<&str>,
+}
+
+static NAMED: &[Named] = &[
+    Named {
+        resource: ("storage.k8s.io", "v1", "volumeattachments"),
+        kind: NodeObject::Attachment,
+        operations: ["AddVolumeAttachment", "DeleteVolumeAttachment"],
+        node_of: |object| Some(&object.downcast_ref::<VolumeAttachment>()?.spec.node_name),
+    },
+    Named {
+        resource: ("resource.k8s.io", "v1", "resourceslices"),
+        kind: NodeObject::Slice,
+        operations: ["AddResourceSlice", "DeleteResourceSlice"],
+        node_of: |object| object.downcast_ref::<ResourceSlice>()?.spec.node_name.as_deref(),
+    },
+    Named {
+        resource: ("certificates.k8s.io", "v1beta1", "podcertificaterequests"),
+        kind: NodeObject::CertificateRequest,
+        operations: ["AddPodCertificateRequest", "DeletePodCertificateRequest"],
+        node_of: |object| Some(&object.downcast_ref::<PodCertificateRequest>()?.spec.node_name),
+    },
+];
 
 /// The links, changes of which are timed.
 #[derive(Clone)]
@@ -78,15 +112,19 @@ impl Follower for Volumes {
     }
 }
 
-struct Attachments(Links);
+struct Objects {
+    links: Links,
+    named: &'static Named,
+}
 
-impl Follower for Attachments {
+impl Follower for Objects {
     fn set(&self, _: &Arc<str>, object: &dyn Object) {
-        if let Some(attachment) = object.downcast_ref::<VolumeAttachment>() {
-            self.0.change("AddVolumeAttachment", |graph| graph.set_attachment(attachment));
-        }
+        let Named { kind, operations: [operation, _], node_of, .. } = self.named;
+        let (meta, node) = (object.meta(), node_of(object).unwrap_or_default());
+        self.links.change(operation, |graph| graph.set_named(*kind, &meta.namespace, &meta.name, node));
     }
-    fn gone(&self, _: &str, name: &str) {
-        self.0.change("DeleteVolumeAttachment", |graph| graph.delete_attachment(name));
+    fn gone(&self, namespace: &str, name: &str) {
+        let Named { kind, operations: [_, operation], .. } = self.named;
+        self.links.change(operation, |graph| graph.delete_named(*kind, namespace, name));
     }
 }

@@ -1,16 +1,16 @@
-//! The default roles of controllers that only run where a feature is on, one service account each, and what other roles have
-//! besides where one is. Elsewhere nobody is given them.
+//! The default roles that are there only where a feature is on, most of them of a controller, and what other roles have besides
+//! where one is. Elsewhere nobody is given them.
 
 use api_types::rbac_v1::ClusterRole;
 use component_base::shared_gates::{
-    API_SERVER_IDENTITY, CLUSTER_TRUST_BUNDLE, GENERIC_WORKLOAD, POD_CERTIFICATE_REQUEST, POOL_STATUS,
-    STORAGE_VERSION_API, STORAGE_VERSION_MIGRATOR,
+    API_SERVER_IDENTITY, CLUSTER_TRUST_BUNDLE, DEVICE_TAINT_RULES, GENERIC_WORKLOAD, POD_CERTIFICATE_REQUEST,
+    POOL_STATUS, STORAGE_VERSION_API, STORAGE_VERSION_MIGRATOR,
 };
 use component_base::{Feature, Gates};
 
 use super::facts::{BindingFact, RoleFact, RuleFact, SubjectFact, named, rule, subject};
 
-/// A role, bound to the service account that it is named after.
+/// A role, bound under its own name.
 struct Gated {
     features: &'static [Feature],
     role: RoleFact,
@@ -18,21 +18,27 @@ struct Gated {
 }
 
 impl Gated {
-    /// The role `name` of an account, with these rules.
-    const fn controller(
+    /// The role `name` of these subjects, with these rules.
+    const fn bound(
         features: &'static [Feature],
         name: &'static str,
-        account: &'static [SubjectFact],
+        subjects: &'static [SubjectFact],
         rules: &'static [RuleFact],
     ) -> Self {
         let role = RoleFact { name, namespace: "", labels: &[], aggregate: "", rules };
-        let binding = BindingFact { name, namespace: "", role_kind: "ClusterRole", role: name, subjects: account };
+        let binding = BindingFact { name, namespace: "", role_kind: "ClusterRole", role: name, subjects };
         Self { features, role, binding }
     }
 }
 
 static ALL: &[Gated] = &[
-    Gated::controller(
+    Gated::bound(
+        &[CLUSTER_TRUST_BUNDLE],
+        "system:cluster-trust-bundle-discovery",
+        &[subject("Group", "", "system:serviceaccounts")],
+        &[rule(&["get", "list", "watch"], &["certificates.k8s.io"], &["clustertrustbundles"])],
+    ),
+    Gated::bound(
         &[CLUSTER_TRUST_BUNDLE],
         "system:controller:kube-apiserver-serving-clustertrustbundle-publisher",
         &[subject("ServiceAccount", "kube-system", "kube-apiserver-serving-clustertrustbundle-publisher")],
@@ -42,13 +48,13 @@ static ALL: &[Gated] = &[
             rule(&["create", "patch", "update"], &["", "events.k8s.io"], &["events"]),
         ],
     ),
-    Gated::controller(
+    Gated::bound(
         &[POD_CERTIFICATE_REQUEST],
         "system:controller:podcertificaterequestcleaner",
         &[subject("ServiceAccount", "kube-system", "podcertificaterequestcleaner")],
         &[rule(&["delete", "get", "list", "watch"], &["certificates.k8s.io"], &["podcertificaterequests"])],
     ),
-    Gated::controller(
+    Gated::bound(
         &[GENERIC_WORKLOAD],
         "system:controller:podgroup-protection-controller",
         &[subject("ServiceAccount", "kube-system", "podgroup-protection-controller")],
@@ -57,7 +63,7 @@ static ALL: &[Gated] = &[
             rule(&["get", "list", "watch"], &[""], &["pods"]),
         ],
     ),
-    Gated::controller(
+    Gated::bound(
         &[POOL_STATUS],
         "system:controller:resourcepoolstatusrequest-controller",
         &[subject("ServiceAccount", "kube-system", "resourcepoolstatusrequest-controller")],
@@ -69,7 +75,7 @@ static ALL: &[Gated] = &[
             rule(&["create", "patch", "update"], &["", "events.k8s.io"], &["events"]),
         ],
     ),
-    Gated::controller(
+    Gated::bound(
         &[API_SERVER_IDENTITY, STORAGE_VERSION_API],
         "system:controller:storage-version-garbage-collector",
         &[subject("ServiceAccount", "kube-system", "storage-version-garbage-collector")],
@@ -83,7 +89,7 @@ static ALL: &[Gated] = &[
             rule(&["get", "patch", "update"], &["internal.apiserver.k8s.io"], &["storageversions/status"]),
         ],
     ),
-    Gated::controller(
+    Gated::bound(
         &[STORAGE_VERSION_MIGRATOR],
         "system:controller:storage-version-migrator-controller",
         &[subject("ServiceAccount", "kube-system", "storage-version-migrator-controller")],
@@ -104,6 +110,16 @@ struct More {
 }
 
 static MORE: &[More] = &[
+    More {
+        feature: CLUSTER_TRUST_BUNDLE,
+        role: "system:node",
+        rules: &[rule(&["get", "list", "watch"], &["certificates.k8s.io"], &["clustertrustbundles"])],
+    },
+    More {
+        feature: POD_CERTIFICATE_REQUEST,
+        role: "system:node",
+        rules: &[rule(&["create", "get", "list", "watch"], &["certificates.k8s.io"], &["podcertificaterequests"])],
+    },
     More {
         feature: GENERIC_WORKLOAD,
         role: "system:aggregate-to-edit",
@@ -128,6 +144,19 @@ static MORE: &[More] = &[
         rules: &[
             rule(&["get", "list", "watch"], &["scheduling.k8s.io"], &["podgroups"]),
             rule(&["patch", "update"], &["scheduling.k8s.io"], &["podgroups/status"]),
+        ],
+    },
+    More {
+        feature: DEVICE_TAINT_RULES,
+        role: "system:kube-scheduler",
+        rules: &[rule(&["get", "list", "watch"], &["resource.k8s.io"], &["devicetaintrules"])],
+    },
+    More {
+        feature: DEVICE_TAINT_RULES,
+        role: "system:controller:device-taint-eviction-controller",
+        rules: &[
+            rule(&["patch", "update"], &["resource.k8s.io"], &["devicetaintrules/status"]),
+            rule(&["get", "list", "watch"], &["resource.k8s.io"], &["devicetaintrules"]),
         ],
     },
 ];

@@ -101,6 +101,7 @@ fn roles_behind_gates_are_upstreams_and_only_where_those_are_on() {
     assert_eq!((gated_cluster_roles(&off).len(), gated_cluster_role_bindings(&off).len()), (0, 0));
     let on = [
         "ClusterTrustBundle",
+        "DRADeviceTaintRules",
         "DRAResourcePoolStatus",
         "GenericWorkload",
         "PodCertificateRequest",
@@ -115,25 +116,38 @@ fn roles_behind_gates_are_upstreams_and_only_where_those_are_on() {
         let found = upstream.iter().find(|own| own["list"] == list && own["name"] == name);
         found.cloned().unwrap_or_else(|| panic!("{name} is not upstream's"))
     };
-    for name in ["system:aggregate-to-edit", "system:aggregate-to-view", "system:kube-scheduler"] {
+    // Gangs of jobs and claims of groups of pods are not there yet.
+    let not_there = ["system:controller:job-controller", "system:controller:resource-claim-controller"];
+    let extended = upstream.iter().filter(|own| own["status"] == "extra rules with gates");
+    for wanted in extended.filter(|own| not_there.iter().all(|name| own["name"] != *name)) {
+        let name = wanted["name"].as_str().unwrap();
         let role = |gates| cluster_roles_with(gates).into_iter().find(|role| role.metadata.name == name).unwrap();
         let (without, with) = (role(&off), role(&on));
-        let wanted = named("clusterRoles", name)["rules"].as_array().unwrap().clone();
-        // Rules about taints by rule are another feature's.
-        let wanted: Vec<_> = wanted.into_iter().filter(|rule| rule["resources"][0] != "devicetaintrules").collect();
-        assert_eq!(with.rules.len(), without.rules.len() + wanted.len(), "{name}");
+        let sorted = |rules: &[serde_json::Value]| {
+            let mut texts: Vec<String> = rules.iter().map(ToString::to_string).collect();
+            texts.sort();
+            texts
+        };
         let more = to_value(&with)["rules"].as_array().unwrap()[without.rules.len()..].to_vec();
-        assert_eq!(more, wanted, "{name}");
+        assert_eq!(sorted(&more), sorted(wanted["rules"].as_array().unwrap()), "{name}");
     }
     let (roles, bindings) = (gated_cluster_roles(&on), gated_cluster_role_bindings(&on));
-    assert_eq!((roles.len(), bindings.len()), (6, 6));
+    assert_eq!((roles.len(), bindings.len()), (7, 7));
+    let list_of = |name: &str, controllers: &'static str, others: &'static str| {
+        if name.starts_with("system:controller:") { controllers } else { others }
+    };
     for role in roles {
-        let wanted = named("controllerClusterRoles", &role.metadata.name);
-        assert_eq!(to_value(&role)["rules"], wanted["rules"], "{}", role.metadata.name);
+        let name = &role.metadata.name;
+        let wanted = named(list_of(name, "controllerClusterRoles", "clusterRoles"), name);
+        assert_eq!(to_value(&role)["rules"], wanted["rules"], "{name}");
     }
     for binding in bindings {
-        let wanted = named("controllerClusterRoleBindings", &binding.metadata.name);
-        assert_eq!(to_value(&binding)["subjects"], wanted["subjects"], "{}", binding.metadata.name);
+        let name = &binding.metadata.name;
+        let wanted = named(list_of(name, "controllerClusterRoleBindings", "clusterRoleBindings"), name);
+        let mut subjects = to_value(&binding)["subjects"].clone();
+        // The facts leave out the group that follows from the kind.
+        subjects[0].as_object_mut().unwrap().remove("apiGroup");
+        assert_eq!(subjects, wanted["subjects"], "{name}");
         assert_eq!(wanted["roleRef"]["name"], binding.role_ref.name.as_str());
     }
 }

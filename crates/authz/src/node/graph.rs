@@ -1,11 +1,10 @@
 //! Which nodes are linked to which objects: a pod links its node to what the pod refers to, and a claim that a pod uses
-//! links on to its volume and that volume's secrets. Attachments of volumes say themselves to which node.
+//! links on to its volume and that volume's secrets. Other objects say themselves of which node they are.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use api_types::core_v1::{PersistentVolume, Pod};
-use api_types::storage_v1::VolumeAttachment;
 use parking_lot::RwLock;
 
 use super::compact::{Common, Uid};
@@ -33,6 +32,17 @@ impl Vertex {
     pub(super) fn new(kind: Kind, namespace: &str, name: &str) -> Self {
         Self { kind, namespace: namespace.to_owned(), name: name.to_owned() }
     }
+}
+
+/// The kinds whose objects name their node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum NodeObject {
+    /// A VolumeAttachment.
+    Attachment,
+    /// A PodCertificateRequest.
+    CertificateRequest,
+    /// A ResourceSlice.
+    Slice,
 }
 
 /// A pod that is bound to a node.
@@ -63,8 +73,8 @@ struct Links {
     /// What pods refer to: those of one owner to the same objects, as a rule.
     references: Common<[Vertex]>,
     volumes: HashMap<String, BoundVolume>,
-    /// The node of each attachment.
-    attachments: HashMap<String, String>,
+    /// The node that an object names, by its kind and its [`key`].
+    named: HashMap<(NodeObject, String), String>,
     /// How many pods of each node refer to an object.
     users: HashMap<Vertex, BTreeMap<Arc<str>, usize>>,
     /// The volumes that need a secret.
@@ -127,20 +137,22 @@ impl Graph {
         self.0.write().unlink_volume(name);
     }
 
-    /// An attachment as it is now.
-    pub fn set_attachment(&self, attachment: &VolumeAttachment) {
-        let (name, node) = (&attachment.metadata.name, &attachment.spec.node_name);
-        self.0.write().attachments.insert(name.clone(), node.clone());
+    /// An object as it is now, which names its node, or none.
+    pub fn set_named(&self, kind: NodeObject, namespace: &str, name: &str, node: &str) {
+        if node.is_empty() {
+            return self.delete_named(kind, namespace, name);
+        }
+        self.0.write().named.insert((kind, key(namespace, name)), node.to_owned());
     }
 
-    /// An attachment that is gone.
-    pub fn delete_attachment(&self, name: &str) {
-        self.0.write().attachments.remove(name);
+    /// Such an object is gone.
+    pub fn delete_named(&self, kind: NodeObject, namespace: &str, name: &str) {
+        self.0.write().named.remove(&(kind, key(namespace, name)));
     }
 
-    /// Whether an attachment is to the node.
-    pub(super) fn is_attachment_linked(&self, node: &str, attachment: &str) -> bool {
-        self.0.read().attachments.get(attachment).is_some_and(|own| own == node)
+    /// Whether an object names the node.
+    pub(super) fn is_named(&self, node: &str, kind: NodeObject, namespace: &str, name: &str) -> bool {
+        self.0.read().named.get(&(kind, key(namespace, name))).is_some_and(|own| own == node)
     }
 
     /// Whether a pod of the node refers to the object, or to a claim whose volume needs it.

@@ -10,8 +10,10 @@ use std::sync::Arc;
 use api_types::authentication_v1::UserInfo;
 use api_types::rbac_v1::PolicyRule;
 use async_trait::async_trait;
+use component_base::Gates;
+use component_base::shared_gates::POD_CERTIFICATE_REQUEST;
 
-pub use graph::Graph;
+pub use graph::{Graph, NodeObject};
 use graph::{Kind, Vertex};
 
 use crate::rbac::rule_allows;
@@ -28,17 +30,20 @@ const UNRELATED: &str = "no relationship found between node";
 pub struct NodeAuthorizer {
     graph: Arc<Graph>,
     rules: Vec<PolicyRule>,
+    /// Nodes ask for certificates of their pods.
+    pod_certificates: bool,
 }
 
 /// Allowed, or refused with the reason for the caller.
 type Allowed = Result<(), String>;
 
 impl NodeAuthorizer {
-    /// An authorizer over these links.
+    /// An authorizer over these links, where these gates are switched so.
     #[must_use]
-    pub fn new(graph: Arc<Graph>) -> Self {
-        let role = bootstrap::cluster_roles().into_iter().find(|role| role.metadata.name == ROLE);
-        Self { graph, rules: role.map(|role| role.rules).unwrap_or_default() }
+    pub fn new(graph: Arc<Graph>, gates: &Gates) -> Self {
+        let role = bootstrap::cluster_roles_with(gates).into_iter().find(|role| role.metadata.name == ROLE);
+        let pod_certificates = gates.enabled(POD_CERTIFICATE_REQUEST);
+        Self { graph, rules: role.map(|role| role.rules).unwrap_or_default(), pod_certificates }
     }
 
     /// Decides about one request.
@@ -72,7 +77,10 @@ impl NodeAuthorizer {
             ("", "serviceaccounts") => self.service_account(node, attributes),
             ("coordination.k8s.io", "leases") => own_lease(node, attributes),
             ("storage.k8s.io", "csinodes") => own_csi_node(node, attributes),
-            ("resource.k8s.io", "resourceslices") => slices(node, attributes),
+            ("resource.k8s.io", "resourceslices") => self.slices(node, attributes),
+            ("certificates.k8s.io", "podcertificaterequests") if self.pod_certificates => {
+                self.certificate_requests(node, attributes)
+            }
             ("", "nodes") => self.nodes(node, attributes),
             ("", "pods") => self.pods(node, attributes),
             _ => self.by_role(attributes),
@@ -105,7 +113,35 @@ impl NodeAuthorizer {
     fn attachment(&self, node: &str, attributes: &Attributes) -> Allowed {
         gets_whole(attributes)?;
         allow_if(!attributes.name.is_empty(), "No Object name found")?;
-        related(node, self.graph.is_attachment_linked(node, &attributes.name))
+        self.named(node, attributes, NodeObject::Attachment)
+    }
+
+    fn named(&self, node: &str, attributes: &Attributes, kind: NodeObject) -> Allowed {
+        related(node, self.graph.is_named(node, kind, &attributes.namespace, &attributes.name))
+    }
+
+    fn slices(&self, node: &str, attributes: &Attributes) -> Allowed {
+        match attributes.verb.as_str() {
+            "create" => Ok(()),
+            "get" | "update" | "patch" | "delete" => self.named(node, attributes, NodeObject::Slice),
+            "list" | "watch" | "deletecollection" => {
+                let own = attributes.selected_field("spec.nodeName") == Some(node);
+                allow_if(own, "can only list/watch/deletecollection resourceslices with nodeName field selector")
+            }
+            _ => Err("only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete, deletecollection".to_owned()),
+        }
+    }
+
+    fn certificate_requests(&self, node: &str, attributes: &Attributes) -> Allowed {
+        match attributes.verb.as_str() {
+            "create" => Ok(()),
+            "get" => self.named(node, attributes, NodeObject::CertificateRequest),
+            "list" | "watch" => {
+                let own = attributes.selected_field("spec.nodeName") == Some(node);
+                allow_if(own, "can only list/watch podcertificaterequests with nodeName field selector")
+            }
+            verb => Err(format!("nodes may not {verb} podcertificaterequests")),
+        }
     }
 
     fn status_of_claim(&self, node: &str, attributes: &Attributes) -> Allowed {
@@ -188,19 +224,6 @@ fn own_csi_node(node: &str, attributes: &Attributes) -> Allowed {
     allow_if(attributes.subresource.is_empty(), "cannot authorize CSINode subresources")?;
     let own = attributes.verb == "create" || attributes.name == node;
     allow_if(own, "can only access CSINode with the same name as the requesting node")
-}
-
-/// Slices of devices: made freely, listed by node. There is no link to a single one, as the kind is not served.
-fn slices(node: &str, attributes: &Attributes) -> Allowed {
-    match attributes.verb.as_str() {
-        "create" => Ok(()),
-        "list" | "watch" | "deletecollection" => {
-            let own = attributes.selected_field("spec.nodeName") == Some(node);
-            allow_if(own, "can only list/watch/deletecollection resourceslices with nodeName field selector")
-        }
-        "get" | "update" | "patch" | "delete" => related(node, false),
-        _ => Err("only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete, deletecollection".to_owned()),
-    }
 }
 
 /// The node that a user is, if it is one.

@@ -2,6 +2,7 @@
 
 use api_machinery::object;
 use api_types::core_v1::{PersistentVolume, Pod};
+use component_base::shared_gates::CLUSTER_TRUST_BUNDLE;
 use serde_json::{Value, json};
 
 use super::*;
@@ -51,12 +52,18 @@ fn authorizer() -> NodeAuthorizer {
     }))
     .unwrap();
     graph.set_volume(&volume);
-    for (name, node) in [("attached", "one"), ("gone", "one")] {
-        let attachment = json!({"metadata": {"name": name}, "spec": {"nodeName": node}});
-        graph.set_attachment(&object::from_value(&attachment).unwrap());
+    for name in ["attached", "gone"] {
+        graph.set_named(NodeObject::Attachment, "", name, "one");
     }
-    graph.delete_attachment("gone");
-    NodeAuthorizer::new(Arc::new(graph))
+    graph.delete_named(NodeObject::Attachment, "", "gone");
+    for name in ["slice", "moved"] {
+        graph.set_named(NodeObject::Slice, "", name, "one");
+    }
+    graph.set_named(NodeObject::Slice, "", "moved", "");
+    graph.set_named(NodeObject::CertificateRequest, "n", "request", "one");
+    let gates = [POD_CERTIFICATE_REQUEST, CLUSTER_TRUST_BUNDLE].into_iter();
+    let gates = gates.fold(Gates::default(), |gates, feature| gates.with(feature, true));
+    NodeAuthorizer::new(Arc::new(graph), &gates)
 }
 
 /// `verb group/resource[/subresource] [namespace/]name`
@@ -103,6 +110,9 @@ fn nodes_read_what_their_pods_need() {
         "create /serviceaccounts/token n/robot",
         "get /serviceaccounts n/robot",
         "get /pods n/p",
+        "get resource.k8s.io/resourceslices /slice",
+        "update resource.k8s.io/resourceslices /slice",
+        "get certificates.k8s.io/podcertificaterequests n/request",
     ];
     for question in allowed {
         assert_eq!(ask(&authorizer, "one", question).decision, Decision::Allow, "{question}");
@@ -137,6 +147,25 @@ fn nodes_keep_their_own_objects() {
         ("create /pods n/", None),
         ("create /events n/", None),
         ("delete /services n/s", Some("")),
+        ("create resource.k8s.io/resourceslices /", None),
+        (
+            "delete resource.k8s.io/resourceslices /moved",
+            Some("no relationship found between node 'one' and this object"),
+        ),
+        (
+            "list resource.k8s.io/resourceslices /",
+            Some("can only list/watch/deletecollection resourceslices with nodeName field selector"),
+        ),
+        ("create certificates.k8s.io/podcertificaterequests n/", None),
+        (
+            "watch certificates.k8s.io/podcertificaterequests /",
+            Some("can only list/watch podcertificaterequests with nodeName field selector"),
+        ),
+        (
+            "delete certificates.k8s.io/podcertificaterequests n/request",
+            Some("nodes may not delete podcertificaterequests"),
+        ),
+        ("watch certificates.k8s.io/clustertrustbundles /", None),
     ];
     for (question, refusal) in cases {
         let outcome = ask(&authorizer, "one", question);
@@ -144,6 +173,19 @@ fn nodes_keep_their_own_objects() {
         assert_eq!(found, refusal, "{question}");
     }
     assert_eq!(ask(&authorizer, "", "get /nodes /one").reason, "unknown node for user \"system:node:\"");
+}
+
+#[test]
+fn what_is_behind_gates_is_nobodys_without_them() {
+    let authorizer = NodeAuthorizer::new(Arc::default(), &Gates::default());
+    for question in [
+        "create certificates.k8s.io/podcertificaterequests n/",
+        "get certificates.k8s.io/podcertificaterequests n/request",
+        "watch certificates.k8s.io/clustertrustbundles /",
+    ] {
+        let outcome = ask(&authorizer, "one", question);
+        assert_eq!((outcome.decision, outcome.reason.as_str()), (Decision::NoOpinion, ""), "{question}");
+    }
 }
 
 #[test]
@@ -169,21 +211,26 @@ fn links_end_with_their_pod() {
 }
 
 #[test]
-fn pods_are_listed_by_node() {
+fn objects_are_listed_by_node() {
     let authorizer = authorizer();
     let selector = |value: &str| {
         vec![SelectorRequirement { key: "spec.nodeName".into(), operator: "In".into(), values: vec![value.into()] }]
     };
     let user = UserInfo { username: "system:node:one".into(), groups: vec![GROUP.into()], ..UserInfo::default() };
-    for (node, expected) in [("one", Decision::Allow), ("two", Decision::NoOpinion)] {
-        let attributes = Attributes {
-            user: user.clone(),
-            verb: "watch".into(),
-            resource_request: true,
-            resource: "pods".into(),
-            field_selector: selector(node),
-            ..Attributes::default()
-        };
-        assert_eq!(authorizer.decide(&attributes).decision, expected, "{node}");
+    let kinds =
+        [("", "pods"), ("resource.k8s.io", "resourceslices"), ("certificates.k8s.io", "podcertificaterequests")];
+    for (group, resource) in kinds {
+        for (node, expected) in [("one", Decision::Allow), ("two", Decision::NoOpinion)] {
+            let attributes = Attributes {
+                user: user.clone(),
+                verb: "watch".into(),
+                resource_request: true,
+                group: group.into(),
+                resource: resource.into(),
+                field_selector: selector(node),
+                ..Attributes::default()
+            };
+            assert_eq!(authorizer.decide(&attributes).decision, expected, "{resource} {node}");
+        }
     }
 }
