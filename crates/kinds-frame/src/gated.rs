@@ -14,7 +14,7 @@ pub struct Gated<T> {
 }
 
 /// Drops the fields of features that are off. `old` is the stored object on updates.
-pub(crate) fn drop_disabled<T>(fields: &[Gated<T>], gates: &Gates, object: &mut T, old: Option<&T>) {
+pub fn drop_disabled<T>(fields: &[Gated<T>], gates: &Gates, object: &mut T, old: Option<&T>) {
     for gated in fields {
         let is_on = gated.features.iter().all(|feature| gates.enabled(*feature));
         if !is_on && !old.is_some_and(gated.used) {

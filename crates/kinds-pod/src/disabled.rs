@@ -1,26 +1,44 @@
-//! Fields behind features that are off: dropped when an object is written, unless the stored one uses them already.
+//! Fields of pods behind features: dropped while those are off, unless the stored pod or template uses them already.
 
 use api_types::core_v1::{Container, PodSpec};
+use feature_gates::shared::{CLUSTER_TRUST_BUNDLE_PROJECTION, GENERIC_WORKLOAD, POD_CERTIFICATE_REQUEST};
+use feature_gates::{Feature, Gates};
+use kinds_frame::gated::{self, Gated};
+
+/// Containers say which signal ends them. No kubelet of this build asks for it: the field goes.
+const STOP_SIGNALS: Feature = Feature::named("ContainerStopSignals");
+
+/// The fields.
+pub const GATED: &[Gated<PodSpec>] = &[
+    Gated {
+        features: &[GENERIC_WORKLOAD],
+        used: |spec| spec.scheduling_group.is_some(),
+        drop: |spec| spec.scheduling_group = None,
+    },
+    Gated {
+        features: &[CLUSTER_TRUST_BUNDLE_PROJECTION],
+        used: |spec| projects(spec, |source| source.cluster_trust_bundle.is_some()),
+        drop: |spec| each_projection(spec, |source| source.cluster_trust_bundle = None),
+    },
+    Gated {
+        features: &[POD_CERTIFICATE_REQUEST],
+        used: |spec| projects(spec, |source| source.pod_certificate.is_some()),
+        drop: |spec| each_projection(spec, |source| source.pod_certificate = None),
+    },
+    Gated { features: &[STOP_SIGNALS], used: has_stop_signals, drop: drop_stop_signals },
+];
 
 /// Drops them from the spec of a pod or template. `old` is the stored one on updates.
-pub fn drop_fields(spec: &mut PodSpec, old: Option<&PodSpec>) {
-    let stored = |uses: fn(&PodSpec) -> bool| old.is_some_and(uses);
-    if !stored(|old| old.scheduling_group.is_some()) {
-        spec.scheduling_group = None;
+pub fn drop_fields(spec: &mut PodSpec, old: Option<&PodSpec>, gates: &Gates) {
+    gated::drop_disabled(GATED, gates, spec, old);
+}
+
+fn drop_stop_signals(spec: &mut PodSpec) {
+    for container in spec.containers.iter_mut().chain(&mut spec.init_containers) {
+        drop_stop_signal(container);
     }
-    if !stored(has_trust_bundles) {
-        each_projection(spec, |source| source.cluster_trust_bundle = None);
-    }
-    if !stored(has_certificates) {
-        each_projection(spec, |source| source.pod_certificate = None);
-    }
-    if !stored(has_stop_signals) {
-        for container in spec.containers.iter_mut().chain(&mut spec.init_containers) {
-            drop_stop_signal(container);
-        }
-        for ephemeral in &mut spec.ephemeral_containers {
-            drop_signal(&mut ephemeral.ephemeral_container_common.lifecycle);
-        }
+    for ephemeral in &mut spec.ephemeral_containers {
+        drop_signal(&mut ephemeral.ephemeral_container_common.lifecycle);
     }
 }
 
@@ -47,14 +65,6 @@ fn each_projection(spec: &mut PodSpec, mut change: impl FnMut(&mut api_types::co
 fn projects(spec: &PodSpec, wanted: impl Fn(&api_types::core_v1::VolumeProjection) -> bool) -> bool {
     let volumes = spec.volumes.iter().filter_map(|volume| volume.volume_source.projected.as_ref());
     volumes.flat_map(|volume| &volume.sources).any(wanted)
-}
-
-fn has_trust_bundles(spec: &PodSpec) -> bool {
-    projects(spec, |source| source.cluster_trust_bundle.is_some())
-}
-
-fn has_certificates(spec: &PodSpec) -> bool {
-    projects(spec, |source| source.pod_certificate.is_some())
 }
 
 fn has_stop_signals(spec: &PodSpec) -> bool {
@@ -107,14 +117,20 @@ mod tests {
             ),
         ] {
             let mut created = read(&with);
-            drop_fields(&mut created, None);
+            drop_fields(&mut created, None, &Gates::default());
             assert_eq!(created, read(&without), "created: {with}");
             let mut updated = read(&with);
-            drop_fields(&mut updated, Some(&read(&without)));
+            drop_fields(&mut updated, Some(&read(&without)), &Gates::default());
             assert_eq!(updated, read(&without), "updated: {with}");
             let mut kept = read(&with);
-            drop_fields(&mut kept, Some(&read(&with)));
+            drop_fields(&mut kept, Some(&read(&with)), &Gates::default());
             assert_eq!(kept, read(&with), "kept: {with}");
+            let on = GATED.iter().flat_map(|gated| gated.features).filter(|feature| **feature != STOP_SIGNALS);
+            let on = on.fold(Gates::default(), |gates, feature| gates.with(*feature, true));
+            let mut let_be = read(&with);
+            drop_fields(&mut let_be, None, &on);
+            let expected = if with.contains("stopSignal") { &without } else { &with };
+            assert_eq!(let_be, read(expected), "where features are on: {with}");
         }
     }
 }

@@ -4,9 +4,9 @@
 use feature_gates::Feature;
 pub(crate) use feature_gates::shared::API_SERVER_IDENTITY;
 pub use feature_gates::shared::{
-    ADMIN_ACCESS, BINDING_CONDITIONS, CLUSTER_TRUST_BUNDLE, CONSUMABLE_CAPACITY, COORDINATED_ELECTION, DEVICE_STATUS,
-    DEVICE_TAINTS, EXTENDED_RESOURCE, GENERIC_WORKLOAD, GROUP_PREEMPTION, PARTITIONABLE_DEVICES,
-    POD_CERTIFICATE_REQUEST, PRIORITIZED_LIST, STORAGE_VERSION_API, STORAGE_VERSION_MIGRATOR,
+    ADMIN_ACCESS, BINDING_CONDITIONS, CLUSTER_TRUST_BUNDLE, CLUSTER_TRUST_BUNDLE_PROJECTION, CONSUMABLE_CAPACITY,
+    COORDINATED_ELECTION, DEVICE_STATUS, DEVICE_TAINTS, EXTENDED_RESOURCE, GENERIC_WORKLOAD, GROUP_PREEMPTION,
+    PARTITIONABLE_DEVICES, POD_CERTIFICATE_REQUEST, PRIORITIZED_LIST, STORAGE_VERSION_API, STORAGE_VERSION_MIGRATOR,
 };
 
 /// Groups of pods share claims.
@@ -31,6 +31,7 @@ pub const SWITCHED: &[Feature] = &[
     ADMIN_ACCESS,
     BINDING_CONDITIONS,
     CLUSTER_TRUST_BUNDLE,
+    CLUSTER_TRUST_BUNDLE_PROJECTION,
     CONSUMABLE_CAPACITY,
     DEVICE_STATUS,
     DEVICE_TAINTS,
@@ -66,7 +67,9 @@ mod tests {
         }
         let behind: Vec<Feature> =
             crate::all().flat_map(|rules| [rules.gates(), rules.info().gates.to_vec()].concat()).collect();
-        assert!(SWITCHED.iter().all(|feature| behind.contains(feature)));
+        let of_pods: Vec<Feature> =
+            crate::pod_spec::disabled::GATED.iter().flat_map(|own| own.features).copied().collect();
+        assert!(SWITCHED.iter().all(|feature| behind.contains(feature) || of_pods.contains(feature)));
         assert!(behind.contains(&STATEFUL_SET_MAX_UNAVAILABLE));
     }
 }

@@ -69,16 +69,16 @@ impl TypedRules for DaemonSetRules {
         }
     }
 
-    fn prepare_create(_: &RuleContext, object: &mut DaemonSet) {
-        disabled::drop_fields(&mut object.spec.template.spec, None);
+    fn prepare_create(cx: &RuleContext, object: &mut DaemonSet) {
+        disabled::drop_fields(&mut object.spec.template.spec, None, &cx.gates);
         let given = template_generation(object).max(1);
         set_template_generation(object, given);
     }
 
-    fn prepare_update(_: &RuleContext, endpoint: Endpoint, object: &mut DaemonSet, old: &DaemonSet) {
+    fn prepare_update(cx: &RuleContext, endpoint: Endpoint, object: &mut DaemonSet, old: &DaemonSet) {
         let mut generation = template_generation(old);
         if endpoint != Endpoint::Status {
-            disabled::drop_fields(&mut object.spec.template.spec, Some(&old.spec.template.spec));
+            disabled::drop_fields(&mut object.spec.template.spec, Some(&old.spec.template.spec), &cx.gates);
             generation += i64::from(!equal(&object.spec.template, &old.spec.template));
         }
         set_template_generation(object, generation);

@@ -76,16 +76,16 @@ impl TypedRules for DeploymentRules {
         }
     }
 
-    fn prepare_create(_: &RuleContext, object: &mut Deployment) {
-        disabled::drop_fields(&mut object.spec.template.spec, None);
+    fn prepare_create(cx: &RuleContext, object: &mut Deployment) {
+        disabled::drop_fields(&mut object.spec.template.spec, None, &cx.gates);
     }
 
-    fn prepare_update(_: &RuleContext, endpoint: Endpoint, object: &mut Deployment, old: &Deployment) {
+    fn prepare_update(cx: &RuleContext, endpoint: Endpoint, object: &mut Deployment, old: &Deployment) {
         if endpoint == Endpoint::Status {
             object.metadata.labels.clone_from(&old.metadata.labels);
             return;
         }
-        disabled::drop_fields(&mut object.spec.template.spec, Some(&old.spec.template.spec));
+        disabled::drop_fields(&mut object.spec.template.spec, Some(&old.spec.template.spec), &cx.gates);
         // A new annotation is a new generation too, as rollouts read them.
         let counted = object.metadata.generation != old.metadata.generation;
         if !counted && object.metadata.annotations != old.metadata.annotations {

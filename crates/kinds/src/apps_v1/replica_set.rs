@@ -51,13 +51,13 @@ impl TypedRules for ReplicaSetRules {
         crate::pod_spec::defaults::set_defaults(&mut object.spec.template.spec);
     }
 
-    fn prepare_create(_: &RuleContext, object: &mut ReplicaSet) {
-        disabled::drop_fields(&mut object.spec.template.spec, None);
+    fn prepare_create(cx: &RuleContext, object: &mut ReplicaSet) {
+        disabled::drop_fields(&mut object.spec.template.spec, None, &cx.gates);
     }
 
-    fn prepare_update(_: &RuleContext, endpoint: Endpoint, object: &mut ReplicaSet, old: &ReplicaSet) {
+    fn prepare_update(cx: &RuleContext, endpoint: Endpoint, object: &mut ReplicaSet, old: &ReplicaSet) {
         if endpoint != Endpoint::Status {
-            disabled::drop_fields(&mut object.spec.template.spec, Some(&old.spec.template.spec));
+            disabled::drop_fields(&mut object.spec.template.spec, Some(&old.spec.template.spec), &cx.gates);
         }
     }
 

@@ -67,13 +67,13 @@ impl TypedRules for StatefulSetRules {
         }
     }
 
-    fn prepare_create(_: &RuleContext, object: &mut StatefulSet) {
-        disabled::drop_fields(&mut object.spec.template.spec, None);
+    fn prepare_create(cx: &RuleContext, object: &mut StatefulSet) {
+        disabled::drop_fields(&mut object.spec.template.spec, None, &cx.gates);
     }
 
-    fn prepare_update(_: &RuleContext, endpoint: Endpoint, object: &mut StatefulSet, old: &StatefulSet) {
+    fn prepare_update(cx: &RuleContext, endpoint: Endpoint, object: &mut StatefulSet, old: &StatefulSet) {
         if endpoint != Endpoint::Status {
-            disabled::drop_fields(&mut object.spec.template.spec, Some(&old.spec.template.spec));
+            disabled::drop_fields(&mut object.spec.template.spec, Some(&old.spec.template.spec), &cx.gates);
         }
     }
 

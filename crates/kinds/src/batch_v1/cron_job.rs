@@ -56,14 +56,14 @@ impl TypedRules for CronJobRules {
         crate::object_name::dns_subdomain(name, prefix)
     }
 
-    fn prepare_create(_: &RuleContext, object: &mut CronJob) {
-        disabled::drop_fields(&mut object.spec.job_template.spec.template.spec, None);
+    fn prepare_create(cx: &RuleContext, object: &mut CronJob) {
+        disabled::drop_fields(&mut object.spec.job_template.spec.template.spec, None, &cx.gates);
     }
 
-    fn prepare_update(_: &RuleContext, endpoint: Endpoint, object: &mut CronJob, old: &CronJob) {
+    fn prepare_update(cx: &RuleContext, endpoint: Endpoint, object: &mut CronJob, old: &CronJob) {
         if endpoint != Endpoint::Status {
             let stored = &old.spec.job_template.spec.template.spec;
-            disabled::drop_fields(&mut object.spec.job_template.spec.template.spec, Some(stored));
+            disabled::drop_fields(&mut object.spec.job_template.spec.template.spec, Some(stored), &cx.gates);
         }
     }
 

@@ -77,16 +77,16 @@ impl TypedRules for JobRules {
         }
     }
 
-    fn prepare_create(_: &RuleContext, object: &mut Job) {
+    fn prepare_create(cx: &RuleContext, object: &mut Job) {
         if object.spec.manual_selector != Some(true) {
             generate_selector(object);
         }
-        disabled::drop_fields(&mut object.spec.template.spec, None);
+        disabled::drop_fields(&mut object.spec.template.spec, None, &cx.gates);
     }
 
-    fn prepare_update(_: &RuleContext, endpoint: Endpoint, object: &mut Job, old: &Job) {
+    fn prepare_update(cx: &RuleContext, endpoint: Endpoint, object: &mut Job, old: &Job) {
         if endpoint != Endpoint::Status {
-            disabled::drop_fields(&mut object.spec.template.spec, Some(&old.spec.template.spec));
+            disabled::drop_fields(&mut object.spec.template.spec, Some(&old.spec.template.spec), &cx.gates);
         }
     }
 

@@ -104,7 +104,7 @@ impl TypedRules for PodRules {
     }
 
     fn prepare_create(cx: &RuleContext, object: &mut Pod) {
-        crate::pod_spec::disabled::drop_fields(&mut object.spec, None);
+        crate::pod_spec::disabled::drop_fields(&mut object.spec, None, &cx.gates);
         // Admission has named the account since.
         crate::pod_spec::defaults::sync_account(&mut object.spec);
         object.status.phase = pod_phase::PENDING.into();
@@ -127,7 +127,7 @@ impl TypedRules for PodRules {
         validation::validate_pod_create(object)
     }
 
-    fn prepare_update(_: &RuleContext, endpoint: Endpoint, object: &mut Pod, old: &Pod) {
+    fn prepare_update(cx: &RuleContext, endpoint: Endpoint, object: &mut Pod, old: &Pod) {
         match endpoint {
             Endpoint::Status => {
                 object.metadata.owner_references.clone_from(&old.metadata.owner_references);
@@ -140,7 +140,7 @@ impl TypedRules for PodRules {
             Endpoint::Other("resize") => pod_update::prepare_resize(object, old),
             Endpoint::Main | Endpoint::Other(_) => {}
         }
-        crate::pod_spec::disabled::drop_fields(&mut object.spec, Some(&old.spec));
+        crate::pod_spec::disabled::drop_fields(&mut object.spec, Some(&old.spec), &cx.gates);
         // Counted anew, as what was restored above is no change.
         let changed = reflect::differs_in(object, old, "spec");
         object.metadata.generation = old.metadata.generation + i64::from(changed);

@@ -41,17 +41,17 @@ impl TypedRules for PodTemplateRules {
         crate::pod_spec::defaults::set_defaults(&mut object.template.spec);
     }
 
-    fn prepare_create(_: &RuleContext, object: &mut PodTemplate) {
+    fn prepare_create(cx: &RuleContext, object: &mut PodTemplate) {
         object.metadata.generation = 1;
-        disabled::drop_fields(&mut object.template.spec, None);
+        disabled::drop_fields(&mut object.template.spec, None, &cx.gates);
     }
 
     fn validate(_: &RuleContext, object: &PodTemplate) -> ErrorList {
         validate_template(&Path::new("template"), &object.template, None)
     }
 
-    fn prepare_update(_: &RuleContext, _: Endpoint, object: &mut PodTemplate, old: &PodTemplate) {
-        disabled::drop_fields(&mut object.template.spec, Some(&old.template.spec));
+    fn prepare_update(cx: &RuleContext, _: Endpoint, object: &mut PodTemplate, old: &PodTemplate) {
+        disabled::drop_fields(&mut object.template.spec, Some(&old.template.spec), &cx.gates);
         let changed = reflect::differs_in(object, old, "template");
         object.metadata.generation = old.metadata.generation + i64::from(changed);
     }

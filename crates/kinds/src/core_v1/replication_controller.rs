@@ -65,9 +65,9 @@ impl TypedRules for ReplicationControllerRules {
         }
     }
 
-    fn prepare_create(_: &RuleContext, object: &mut ReplicationController) {
+    fn prepare_create(cx: &RuleContext, object: &mut ReplicationController) {
         if let Some(template) = &mut object.spec.template {
-            disabled::drop_fields(&mut template.spec, None);
+            disabled::drop_fields(&mut template.spec, None, &cx.gates);
         }
     }
 
@@ -78,7 +78,7 @@ impl TypedRules for ReplicationControllerRules {
     }
 
     fn prepare_update(
-        _: &RuleContext,
+        cx: &RuleContext,
         endpoint: Endpoint,
         object: &mut ReplicationController,
         old: &ReplicationController,
@@ -88,7 +88,7 @@ impl TypedRules for ReplicationControllerRules {
         }
         if let Some(template) = &mut object.spec.template {
             let stored = old.spec.template.as_ref().map(|template| &template.spec);
-            disabled::drop_fields(&mut template.spec, stored);
+            disabled::drop_fields(&mut template.spec, stored, &cx.gates);
         }
     }
 

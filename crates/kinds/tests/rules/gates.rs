@@ -17,6 +17,67 @@ const WORKLOADS: &str = "scheduling.k8s.io/v1alpha2/workloads";
 const SLICES: &str = "resource.k8s.io/resourceslices";
 
 const ROWS: &[Row] = &[
+    ("pods", &[gates::GENERIC_WORKLOAD], "schedulingGroup", r#"{"spec":{"schedulingGroup":{"podGroupName":"g"}}}"#),
+    (
+        "pods",
+        &[gates::CLUSTER_TRUST_BUNDLE_PROJECTION],
+        "clusterTrustBundle",
+        r#"{"spec":{"volumes":[{"name":"v","projected":{"sources":[{"clusterTrustBundle":{"name":"b","path":"p"}}]}}]}}"#,
+    ),
+    (
+        "pods",
+        &[gates::POD_CERTIFICATE_REQUEST],
+        "podCertificate",
+        r#"{"spec":{"volumes":[{"name":"v","projected":{"sources":[{"podCertificate":{"signerName":"a.b/c"}}]}}]}}"#,
+    ),
+    (
+        "podtemplates",
+        &[gates::GENERIC_WORKLOAD],
+        "schedulingGroup",
+        r#"{"template":{"spec":{"schedulingGroup":{"podGroupName":"g"}}}}"#,
+    ),
+    (
+        "replicationcontrollers",
+        &[gates::GENERIC_WORKLOAD],
+        "schedulingGroup",
+        r#"{"spec":{"template":{"spec":{"schedulingGroup":{"podGroupName":"g"}}}}}"#,
+    ),
+    (
+        "apps/daemonsets",
+        &[gates::GENERIC_WORKLOAD],
+        "schedulingGroup",
+        r#"{"spec":{"template":{"spec":{"schedulingGroup":{"podGroupName":"g"}}}}}"#,
+    ),
+    (
+        "apps/deployments",
+        &[gates::GENERIC_WORKLOAD],
+        "schedulingGroup",
+        r#"{"spec":{"template":{"spec":{"schedulingGroup":{"podGroupName":"g"}}}}}"#,
+    ),
+    (
+        "apps/replicasets",
+        &[gates::GENERIC_WORKLOAD],
+        "schedulingGroup",
+        r#"{"spec":{"template":{"spec":{"schedulingGroup":{"podGroupName":"g"}}}}}"#,
+    ),
+    (
+        "apps/statefulsets",
+        &[gates::GENERIC_WORKLOAD],
+        "schedulingGroup",
+        r#"{"spec":{"template":{"spec":{"schedulingGroup":{"podGroupName":"g"}}}}}"#,
+    ),
+    (
+        "batch/jobs",
+        &[gates::GENERIC_WORKLOAD],
+        "schedulingGroup",
+        r#"{"spec":{"template":{"spec":{"schedulingGroup":{"podGroupName":"g"}}}}}"#,
+    ),
+    (
+        "batch/cronjobs",
+        &[gates::GENERIC_WORKLOAD],
+        "schedulingGroup",
+        r#"{"spec":{"jobTemplate":{"spec":{"template":{"spec":{"schedulingGroup":{"podGroupName":"g"}}}}}}}"#,
+    ),
     (
         "apps/statefulsets",
         &[gates::STATEFUL_SET_MAX_UNAVAILABLE],
