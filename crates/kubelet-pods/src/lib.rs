@@ -17,12 +17,14 @@ pub mod metrics;
 pub mod objects;
 mod pleg;
 mod pod;
+pub mod pod_certificates;
 mod probe;
 pub mod runtime;
 pub mod setup;
 #[cfg(test)]
 mod small_disk;
 mod tokens;
+pub mod trust_bundles;
 pub mod volumes;
 
 #[cfg(test)]

@@ -310,6 +310,8 @@ mod tests {
             exec: Arc::new(FakeExec::new()),
             events: Arc::new(RecordedEvents::default()),
             labels: Labels::default(),
+            trust_bundles: None,
+            certificates: None,
             metrics: KubeletMetrics::unseen(),
         });
         let names = CgroupNames::new(Driver::Cgroupfs, "/").unwrap();

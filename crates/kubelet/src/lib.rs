@@ -19,4 +19,6 @@ pub use config::COMPONENT;
 pub use run::run;
 
 use kubelet_node::{csi, devices, dra, events, host_rules, interfaces, node, oom_watch, plugins, resources};
-use kubelet_pods::{credentials, dns, engine, eviction, metrics, objects, runtime, setup, volumes};
+use kubelet_pods::{
+    credentials, dns, engine, eviction, metrics, objects, pod_certificates, runtime, setup, trust_bundles, volumes,
+};

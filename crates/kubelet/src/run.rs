@@ -37,11 +37,13 @@ use crate::interfaces::{Events, Level, NodeSide, NodeView};
 use crate::metrics::KubeletMetrics;
 use crate::node::{self, AddressSource, Facts, LeaseKeeper, Memory, NodeState, Reporter, RuntimeHealth};
 use crate::objects::{ApiObjects, NoObjects, Objects};
+use crate::pod_certificates::PodCertificates;
 use crate::resource_managers;
 use crate::resources::{PodGroups, all_pods_limits};
 use crate::setup::Setup;
 use crate::shutdown;
 use crate::traces;
+use crate::trust_bundles::TrustBundles;
 use crate::volumes::{CsiDeps, Labels, Layout, VolumeDeps, VolumeSet};
 use crate::watchdog;
 
@@ -445,6 +447,13 @@ fn node_side(
         exec: Arc::new(LinuxExec),
         events: events.clone(),
         labels: Labels::of_machine(&SeLinux::system(), lifecycle.gates().enabled(gates::MOUNT_WITH_LABELS)),
+        trust_bundles: lifecycle
+            .gates()
+            .enabled(gates::TRUST_BUNDLES)
+            .then(|| TrustBundles::new(informers.cloned(), lifecycle.rng())),
+        certificates: client
+            .filter(|_| lifecycle.gates().enabled(gates::POD_CERTIFICATES))
+            .map(|client| PodCertificates::new(client.clone(), view.clone(), events.clone(), lifecycle.rng().clone())),
         metrics: metrics.clone(),
     });
     let setup = Setup {

@@ -54,7 +54,7 @@ pub enum KeyError {
     },
 }
 
-/// Algorithms that keys can be generated for, kubeadm's `encryptionAlgorithm`.
+/// Algorithms that keys can be generated for, those of kubeadm's `encryptionAlgorithm` among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum KeyAlgorithm {
     /// `RSA-2048`, the default.
@@ -68,10 +68,14 @@ pub enum KeyAlgorithm {
     EcdsaP256,
     /// `ECDSA-P384`.
     EcdsaP384,
+    /// P-521, which kubeadm does not offer.
+    EcdsaP521,
+    /// Ed25519, which kubeadm does not offer.
+    Ed25519,
 }
 
 impl KeyAlgorithm {
-    /// All, with the names used in configuration files.
+    /// Those of kubeadm, with the names used in configuration files.
     pub const NAMES: [(&'static str, Self); 5] = [
         ("RSA-2048", Self::Rsa2048),
         ("RSA-3072", Self::Rsa3072),
@@ -113,8 +117,17 @@ impl PrivateKey {
             KeyAlgorithm::Rsa4096 => rsa(KeySize::Rsa4096),
             KeyAlgorithm::EcdsaP256 => ecdsa(Curve::P256),
             KeyAlgorithm::EcdsaP384 => ecdsa(Curve::P384),
+            KeyAlgorithm::EcdsaP521 => ecdsa(Curve::P521),
+            KeyAlgorithm::Ed25519 => return Self::generate_ed25519(),
         };
         Self::from_pair(pair.map_err(|_| KeyError::Crypto("key generation"))?)
+    }
+
+    fn generate_ed25519() -> Result<Self, KeyError> {
+        let failed = |_| KeyError::Crypto("key generation");
+        let pair = Ed25519KeyPair::generate().map_err(failed)?;
+        let pkcs8 = pair.to_pkcs8v1().map_err(failed)?.as_ref().to_vec();
+        Self::from_pair(Pair::Ed25519(Box::new(pair), pkcs8))
     }
 
     /// The first private key in PEM text; certificates and other blocks around it are skipped.

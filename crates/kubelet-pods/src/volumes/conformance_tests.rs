@@ -50,6 +50,8 @@ fn set_with(dir: &tempfile::TempDir, mounts: Arc<dyn Mounts>, objects: FixedObje
         exec: Arc::new(FakeExec::new()),
         events: Arc::new(RecordedEvents::default()),
         labels: Labels::default(),
+        trust_bundles: None,
+        certificates: None,
         metrics: KubeletMetrics::unseen(),
     })
 }

@@ -1,20 +1,25 @@
 //! The files of config map, secret, downward API and projected volumes.
 
+use std::sync::Arc;
+
 use api_types::core_v1::{
-    ConfigMap, ConfigMapVolumeSource, DownwardAPIVolumeFile, DownwardAPIVolumeSource, KeyToPath, Pod,
-    ProjectedVolumeSource, Secret, SecretVolumeSource, ServiceAccountTokenProjection, VolumeProjection,
+    ClusterTrustBundleProjection, ConfigMap, ConfigMapVolumeSource, DownwardAPIVolumeFile, DownwardAPIVolumeSource,
+    KeyToPath, Pod, PodCertificateProjection, ProjectedVolumeSource, Secret, SecretVolumeSource,
+    ServiceAccountTokenProjection, VolumeProjection,
 };
 
 use super::writer::{Content, Payload};
 use crate::env::fields::{self, Surroundings};
 use crate::env::{EnvError, config_map, secret};
 use crate::objects::Objects;
+use crate::pod_certificates::{Credential, PodCertificateError, PodCertificates};
 use crate::tokens::{TokenError, Tokens};
+use crate::trust_bundles::{TrustBundleError, TrustBundles};
 
 /// Mode of files where nothing else is said; defaulting fills it in for pods of the API.
 const DEFAULT_MODE: i32 = 0o644;
-/// Mode of tokens for a user or group of their own.
-const TOKEN_MODE: i32 = 0o600;
+/// Mode of files for a user or group of their own.
+const OWN_MODE: i32 = 0o600;
 
 /// Why there are no files, in upstream's words.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +33,10 @@ pub(super) enum PayloadError {
     NoSecretKey(String),
     #[error(transparent)]
     Token(#[from] TokenError),
+    #[error(transparent)]
+    TrustBundle(#[from] TrustBundleError),
+    #[error(transparent)]
+    Certificate(#[from] PodCertificateError),
     #[error("kube client is not configured")]
     NoClient,
     /// Projections of kinds that this kubelet does not have.
@@ -43,11 +52,20 @@ fn joined(errors: &[PayloadError]) -> String {
 }
 
 /// What files are made from.
+pub(super) struct MadeOf {
+    pub(super) objects: Arc<dyn Objects>,
+    /// None without an API server.
+    pub(super) tokens: Option<Tokens>,
+    /// None while the feature is off.
+    pub(super) trust_bundles: Option<TrustBundles>,
+    /// None while the feature is off.
+    pub(super) certificates: Option<PodCertificates>,
+}
+
+/// Makes the files of a pod.
 pub(super) struct Maker<'a> {
     pub pod: &'a Pod,
-    pub objects: &'a dyn Objects,
-    /// None without an API server.
-    pub tokens: Option<&'a Tokens>,
+    pub made_of: &'a MadeOf,
     pub around: &'a Surroundings,
 }
 
@@ -67,12 +85,16 @@ impl Maker<'_> {
         self.downward_files(&source.items, source.default_mode.unwrap_or(DEFAULT_MODE))
     }
 
-    /// All sources in order; the later of two files of one path wins. Problems of all sources are told together.
-    pub(super) async fn projected(&self, source: &ProjectedVolumeSource) -> Result<Payload, PayloadError> {
+    /// All sources of a volume in order; the later of two files of one path wins. Problems of all sources are told together.
+    pub(super) async fn projected(
+        &self,
+        volume: &str,
+        source: &ProjectedVolumeSource,
+    ) -> Result<Payload, PayloadError> {
         let mode = source.default_mode.unwrap_or(DEFAULT_MODE);
         let (mut payload, mut problems) = (Payload::new(), Vec::new());
-        for projection in &source.sources {
-            match self.projection(projection, mode).await {
+        for (index, projection) in source.sources.iter().enumerate() {
+            match self.projection((volume, index), projection, mode).await {
                 Ok(files) => payload.extend(files),
                 Err(error) => problems.push(error),
             }
@@ -87,7 +109,13 @@ impl Maker<'_> {
         }
     }
 
-    async fn projection(&self, projection: &VolumeProjection, mode: i32) -> Result<Payload, PayloadError> {
+    /// One source, which is the volume's so-many-th.
+    async fn projection(
+        &self,
+        place: (&str, usize),
+        projection: &VolumeProjection,
+        mode: i32,
+    ) -> Result<Payload, PayloadError> {
         if let Some(source) = &projection.secret {
             let optional = source.optional == Some(true);
             return self.secret_files(&source.local_object_reference.name, &source.items, mode, optional).await;
@@ -102,13 +130,11 @@ impl Maker<'_> {
         if let Some(source) = &projection.service_account_token {
             return self.token_file(source, mode).await;
         }
-        if projection.cluster_trust_bundle.is_some() {
-            let feature = "ClusterTrustBundleProjection";
-            return Err(PayloadError::Unsupported { projection: "ClusterTrustBundle", feature });
+        if let Some(source) = &projection.cluster_trust_bundle {
+            return self.trust_bundle_file(source, mode).await;
         }
-        if projection.pod_certificate.is_some() {
-            let feature = "PodCertificateRequest";
-            return Err(PayloadError::Unsupported { projection: "PodCertificate", feature });
+        if let Some(source) = &projection.pod_certificate {
+            return self.certificate_files(place, source, mode).await;
         }
         Ok(Payload::new())
     }
@@ -120,7 +146,7 @@ impl Maker<'_> {
         mode: i32,
         optional: bool,
     ) -> Result<Payload, PayloadError> {
-        let map = config_map(self.objects, &self.pod.metadata.namespace, name, optional).await?;
+        let map = config_map(&*self.made_of.objects, &self.pod.metadata.namespace, name, optional).await?;
         let Some(map) = map else { return Ok(Payload::new()) };
         files(items, mode, optional, bytes_of_map(&map), PayloadError::NoConfigMapKey)
     }
@@ -132,7 +158,7 @@ impl Maker<'_> {
         mode: i32,
         optional: bool,
     ) -> Result<Payload, PayloadError> {
-        let secret = secret(self.objects, &self.pod.metadata.namespace, name, optional).await?;
+        let secret = secret(&*self.made_of.objects, &self.pod.metadata.namespace, name, optional).await?;
         let Some(secret) = secret else { return Ok(Payload::new()) };
         files(items, mode, optional, bytes_of_secret(&secret), PayloadError::NoSecretKey)
     }
@@ -153,13 +179,51 @@ impl Maker<'_> {
     }
 
     async fn token_file(&self, source: &ServiceAccountTokenProjection, mode: i32) -> Result<Payload, PayloadError> {
-        let Some(tokens) = self.tokens else { return Err(PayloadError::NoClient) };
+        let Some(tokens) = &self.made_of.tokens else { return Err(PayloadError::NoClient) };
         let token = tokens.token(self.pod, source).await?;
+        Ok([(source.path.clone(), self.of_user(token, mode))].into())
+    }
+
+    async fn trust_bundle_file(
+        &self,
+        source: &ClusterTrustBundleProjection,
+        mode: i32,
+    ) -> Result<Payload, PayloadError> {
+        let Some(bundles) = &self.made_of.trust_bundles else {
+            let feature = "ClusterTrustBundleProjection";
+            return Err(PayloadError::Unsupported { projection: "ClusterTrustBundle", feature });
+        };
+        let certificates = bundles.pem(source).await?;
+        Ok([(source.path.clone(), self.of_user(certificates, mode))].into())
+    }
+
+    async fn certificate_files(
+        &self,
+        (volume, index): (&str, usize),
+        source: &PodCertificateProjection,
+        mode: i32,
+    ) -> Result<Payload, PayloadError> {
+        let Some(certificates) = &self.made_of.certificates else {
+            let feature = "PodCertificateRequest";
+            return Err(PayloadError::Unsupported { projection: "PodCertificate", feature });
+        };
+        let place = (self.pod.metadata.uid.clone(), volume.to_owned(), index);
+        let Credential { key, chain, .. } = certificates.credential(self.pod, place, source).await?;
+        let files = [
+            (&source.credential_bundle_path, format!("{key}{chain}")),
+            (&source.key_path, key),
+            (&source.certificate_chain_path, chain),
+        ];
+        let files = files.into_iter().filter(|(path, _)| !path.is_empty());
+        Ok(files.map(|(path, text)| (path.clone(), self.of_user(text, mode))).collect())
+    }
+
+    /// A file for the user or group of the pod alone, where it has one.
+    fn of_user(&self, text: String, mode: i32) -> Content {
         let owner = uniform_user(self.pod);
         let fs_group = self.pod.spec.security_context.as_ref().and_then(|context| context.fs_group);
-        let mode = if owner.is_some() || fs_group.is_some() { TOKEN_MODE } else { mode };
-        let file = Content { owner, ..content(token.into_bytes(), mode) };
-        Ok([(source.path.clone(), file)].into())
+        let mode = if owner.is_some() || fs_group.is_some() { OWN_MODE } else { mode };
+        Content { owner, ..content(text.into_bytes(), mode) }
     }
 }
 
@@ -221,11 +285,11 @@ mod tests {
     use super::*;
     use crate::objects::FixedObjects;
 
-    fn objects() -> FixedObjects {
+    fn made_of() -> MadeOf {
         let mut objects = FixedObjects::default();
         objects.put_config_map("ns", "cfg", [("a".to_owned(), "1".to_owned()), ("b".to_owned(), "2".to_owned())]);
         objects.put_secret("ns", "s", [("b".to_owned(), b"three".to_vec())]);
-        objects
+        MadeOf { objects: Arc::new(objects), tokens: None, trust_bundles: None, certificates: None }
     }
 
     fn pod() -> Pod {
@@ -248,8 +312,8 @@ mod tests {
 
     #[tokio::test]
     async fn keys_become_files() {
-        let (objects, pod, around) = (objects(), pod(), Surroundings::default());
-        let maker = Maker { pod: &pod, objects: &objects, tokens: None, around: &around };
+        let (made_of, pod, around) = (made_of(), pod(), Surroundings::default());
+        let maker = Maker { pod: &pod, made_of: &made_of, around: &around };
         let source = |items: Vec<KeyToPath>, name: &str, optional: bool| ConfigMapVolumeSource {
             local_object_reference: LocalObjectReference { name: name.into() },
             items,
@@ -275,8 +339,8 @@ mod tests {
 
     #[tokio::test]
     async fn projections_are_merged_in_order() {
-        let (objects, pod, around) = (objects(), pod(), Surroundings::default());
-        let maker = Maker { pod: &pod, objects: &objects, tokens: None, around: &around };
+        let (made_of, pod, around) = (made_of(), pod(), Surroundings::default());
+        let maker = Maker { pod: &pod, made_of: &made_of, around: &around };
         let reference = |name: &str| LocalObjectReference { name: name.into() };
         let map = VolumeProjection {
             config_map: Some(ConfigMapProjection {
@@ -305,9 +369,9 @@ mod tests {
             ProjectedVolumeSource { sources: vec![map.clone(), secret("s"), downward], default_mode: Some(0o440) };
         let expected =
             [("a", "1"), ("b", "three"), ("name", "web")].map(|(path, text)| (path.into(), text.into(), 0o440));
-        assert_eq!(text(&maker.projected(&all).await.unwrap()), expected);
+        assert_eq!(text(&maker.projected("v", &all).await.unwrap()), expected);
         let broken = ProjectedVolumeSource { sources: vec![secret("x"), map, secret("y")], default_mode: None };
-        let error = maker.projected(&broken).await.unwrap_err();
+        let error = maker.projected("v", &broken).await.unwrap_err();
         assert_eq!(error.to_string(), "[secret \"x\" not found, secret \"y\" not found]");
     }
 

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use sys::exec::FakeExec;
 use sys::mounts::{FakeMounts, Mounts};
 
+use super::super::payload::MadeOf;
 use super::*;
 use crate::events::RecordedEvents;
 use crate::node::FixedNode;
@@ -58,8 +59,7 @@ pub(in crate::volumes) fn tools(
     Arc::new(Tools {
         disk,
         calls: FileCalls::default(),
-        objects: Arc::new(objects),
-        tokens: None,
+        made_of: MadeOf { objects: Arc::new(objects), tokens: None, trust_bundles: None, certificates: None },
         client: None,
         csi: CsiDeps::default(),
         exec,

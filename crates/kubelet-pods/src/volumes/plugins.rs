@@ -15,7 +15,7 @@ use super::host_path;
 use super::layout::Plugin;
 use super::local::Local;
 use super::nfs::Nfs;
-use super::payload::Maker;
+use super::payload::{MadeOf, Maker};
 use super::plugin::{StagedDevice, VolumePlugin, VolumeSpec};
 use super::selinux::Labels;
 use super::spec::{Kind, kind_of};
@@ -25,16 +25,12 @@ use crate::env::fields::Surroundings;
 use crate::file_calls::FileCalls;
 use crate::interfaces::Events;
 use crate::metrics::KubeletMetrics;
-use crate::objects::Objects;
-use crate::tokens::Tokens;
 
 /// What plugins work with.
 pub(super) struct Tools {
     pub(super) disk: Arc<Disk>,
     pub(super) calls: FileCalls,
-    pub(super) objects: Arc<dyn Objects>,
-    /// None without an API server.
-    pub(super) tokens: Option<Tokens>,
+    pub(super) made_of: MadeOf,
     /// None without an API server.
     pub(super) client: Option<Client>,
     pub(super) csi: CsiDeps,
@@ -175,13 +171,12 @@ impl Files {
     async fn payload(&self, pod: &Pod, spec: &VolumeSpec) -> Result<Payload, VolumeError> {
         let allocatable = self.tools.disk.node.node().map(|node| node.status.allocatable.clone()).unwrap_or_default();
         let around = Surroundings { allocatable, ..Surroundings::default() };
-        let (objects, tokens) = (self.tools.objects.as_ref(), self.tools.tokens.as_ref());
-        let maker = Maker { pod, objects, tokens, around: &around };
+        let maker = Maker { pod, made_of: &self.tools.made_of, around: &around };
         match kind_of(&spec.volume) {
             Kind::ConfigMap(source) => Ok(maker.config_map(source).await?),
             Kind::Secret(source) => Ok(maker.secret(source).await?),
             Kind::Downward(source) => Ok(maker.downward(source)?),
-            Kind::Projected(source) => Ok(maker.projected(source).await?),
+            Kind::Projected(source) => Ok(maker.projected(&spec.volume.name, source).await?),
             _ => Err(VolumeError::Unmatched),
         }
     }

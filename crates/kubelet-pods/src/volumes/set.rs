@@ -22,6 +22,7 @@ use super::csi::{Csi, CsiBlock, CsiDeps, CsiVolume};
 use super::disk::Disk;
 use super::error::VolumeError;
 use super::layout::{Layout, Plugin};
+use super::payload::MadeOf;
 use super::plugin::{StagedDevice, VolumeSpec};
 use super::plugins::{Plugins, Tools};
 use super::reconcile::{Operation, Step, plan};
@@ -33,8 +34,10 @@ use crate::interfaces::{Events, MountError, NodeView, SideError, VolumeProblem, 
 use crate::metrics::KubeletMetrics;
 use crate::node::FileSystem;
 use crate::objects::Objects;
+use crate::pod_certificates::PodCertificates;
 use crate::runtime::back_off::KeyedBackOff;
 use crate::tokens::Tokens;
+use crate::trust_bundles::TrustBundles;
 
 /// How long the removal of what pods left behind may hold up the sync loop; the rest is left to the next time.
 const ORPHANS_LIMIT: Duration = Duration::from_secs(5);
@@ -59,6 +62,10 @@ pub struct VolumeDeps {
     pub events: Arc<dyn Events>,
     /// What files of containers are labelled with on this machine.
     pub labels: Labels,
+    /// None while the feature is off.
+    pub trust_bundles: Option<TrustBundles>,
+    /// None while the feature is off, or without an API server.
+    pub certificates: Option<PodCertificates>,
     pub metrics: Arc<KubeletMetrics>,
 }
 
@@ -106,11 +113,13 @@ struct Failure {
 
 impl VolumeSet {
     pub fn new(deps: VolumeDeps) -> Arc<Self> {
-        let VolumeDeps { layout, mounts, objects, client, node, clock, rng, csi, exec, events, labels, metrics } = deps;
+        let VolumeDeps { layout, mounts, objects, client, node, clock, rng, csi, exec, .. } = deps;
+        let VolumeDeps { events, labels, trust_bundles, certificates, metrics, .. } = deps;
         let tokens = client.as_ref().map(Tokens::new);
         let disk = Arc::new(Disk { layout, mounts, node, clock, rng });
         let calls = FileCalls::default();
-        let tools = Arc::new(Tools { disk, calls, objects, tokens, client, csi, exec, events, labels, metrics });
+        let made_of = MadeOf { objects, tokens, trust_bundles, certificates };
+        let tools = Arc::new(Tools { disk, calls, made_of, client, csi, exec, events, labels, metrics });
         Arc::new(Self {
             plugins: Plugins::new(&tools),
             tools,
@@ -465,8 +474,11 @@ impl VolumeSet {
 
     fn forget(&self, uid: &str) {
         self.worlds.lock().actual.forget_pod(uid);
-        if let Some(tokens) = &self.tools.tokens {
+        if let Some(tokens) = &self.tools.made_of.tokens {
             tokens.forget(uid);
+        }
+        if let Some(certificates) = &self.tools.made_of.certificates {
+            certificates.forget(uid);
         }
     }
 

@@ -52,6 +52,8 @@ fn parts_with(root: &Path, exec: Arc<FakeExec>) -> (Arc<FakeMounts>, Arc<FixedOb
         exec,
         events: Arc::new(RecordedEvents::default()),
         labels: Labels::default(),
+        trust_bundles: None,
+        certificates: None,
         metrics: KubeletMetrics::unseen(),
     });
     (mounts, objects, set)

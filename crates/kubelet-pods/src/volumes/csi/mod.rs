@@ -195,7 +195,7 @@ impl Csi {
         if volume.facts.token_requests.is_empty() {
             return Ok(None);
         }
-        let tokens = self.0.tokens.as_ref().ok_or(CsiError::NoClient)?;
+        let tokens = self.0.made_of.tokens.as_ref().ok_or(CsiError::NoClient)?;
         let mut all = Value::Object(Default::default());
         for wish in &volume.facts.token_requests {
             let issued = tokens.issued(pod, &wish.audience, wish.expiration_seconds).await?;

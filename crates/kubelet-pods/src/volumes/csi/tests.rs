@@ -121,6 +121,8 @@ impl Bench {
             exec,
             events: self.events.clone(),
             labels: self.labels.clone(),
+            trust_bundles: None,
+            certificates: None,
             metrics: self.metrics.clone(),
         })
     }
