@@ -9,6 +9,8 @@ pub(crate) struct StructArgs {
     /// Nothing where they are those of the module above.
     pub(crate) group: Option<String>,
     pub(crate) version: Option<String>,
+    /// Nothing where it is the version.
+    pub(crate) watched: Option<String>,
     pub(crate) kind: Option<String>,
     pub(crate) resource: String,
     pub(crate) namespaced: bool,
@@ -24,6 +26,7 @@ impl Parse for StructArgs {
             match name.to_string().as_str() {
                 "group" => args.group = Some(text(input)?),
                 "version" => args.version = Some(text(input)?),
+                "watched" => args.watched = Some(text(input)?),
                 "kind" => args.kind = Some(text(input)?),
                 "resource" => args.resource = text(input)?,
                 "namespaced" => args.namespaced = true,

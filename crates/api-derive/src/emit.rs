@@ -242,11 +242,12 @@ fn kind(args: &StructArgs, ident: &Ident, rows: &[Row]) -> TokenStream {
     let of_module = |stated: &Option<String>, constant| stated.as_ref().map_or(constant, |text| quote!(#text));
     let group = of_module(&args.group, quote!(super::GROUP));
     let version = of_module(&args.version, quote!(super::VERSION));
+    let watched = args.watched.as_ref().map_or(version.clone(), |text| quote!(#text));
     let singular = kind.to_lowercase();
     let named = quote! {
         impl ::api_machinery::object::Kind for #ident {
             const TYPE: ::api_machinery::object::KindType = ::api_machinery::object::KindType {
-                group: #group, version: #version, kind: #kind, resource: #resource, singular: #singular,
+                group: #group, version: #version, watched: #watched, kind: #kind, resource: #resource, singular: #singular,
                 namespaced: #namespaced,
                 table: Self::STRUCT_TYPE,
             };

@@ -5,10 +5,10 @@
 //!
 //! On the struct: `#[api]`, or `#[api(kind = "Deployment", resource = "deployments", namespaced)]` for a kind, of the
 //! group and version that the module above has as `GROUP` and `VERSION`, or of a `group = "apps"` and `version = "v1"` of
-//! its own; `atomic` where server-side apply owns it as a whole; `union(discriminator = "type",
-//! localhostProfile = "LocalhostProfile")` where one field chooses which of others is set (each with the name that it
-//! has for the discriminator, which may be left out). The module above must have a constant `PACKAGE`, the prefix of
-//! `OpenAPI` names.
+//! its own, and with `watched = "v1"` where clients ask for another version; `atomic` where server-side apply owns it as
+//! a whole; `union(discriminator = "type", localhostProfile = "LocalhostProfile")` where one field chooses which of others
+//! is set (each with the name that it has for the discriminator, which may be left out). The module above must have a
+//! constant `PACKAGE`, the prefix of `OpenAPI` names.
 //!
 //! On each field: `#[field(NUMBER, ...)]` with the protobuf number (0 for none) and any of `name = "clusterIP"` (JSON
 //! name, where it is not the field's name in camel case), `always` and `omitzero` (when JSON leaves it out), `inline`,

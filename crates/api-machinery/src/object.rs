@@ -19,6 +19,9 @@ pub struct KindType {
     pub group: &'static str,
     /// The version.
     pub version: &'static str,
+    /// The version of the same form in which clients read and watch it. It is another one where objects are kept in an
+    /// older version than the one that is likely to be served.
+    pub watched: &'static str,
     /// The kind.
     pub kind: &'static str,
     /// The plural name in paths; empty for kinds that are not resources.

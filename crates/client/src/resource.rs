@@ -22,7 +22,7 @@ impl ResourceInfo {
     #[must_use]
     pub fn of<T: Kind>() -> Self {
         let kind = T::TYPE;
-        let resource = GroupVersionResource::new(kind.group, kind.version, kind.resource);
+        let resource = GroupVersionResource::new(kind.group, kind.watched, kind.resource);
         Self { resource, kind: kind.kind.to_owned(), namespaced: kind.namespaced }
     }
 

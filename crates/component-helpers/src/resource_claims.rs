@@ -3,8 +3,16 @@
 use api_types::core_v1::{Pod, PodResourceClaim};
 use api_types::resource_v1::ResourceClaim;
 use api_types::resource_v1::constants::{EXTENDED_RESOURCE_CLAIM, EXTENDED_RESOURCE_CLAIM_ANNOTATION};
+use api_types::resource_v1alpha3::DeviceTaintSelector;
 
 use crate::owners::is_controlled_by;
+
+/// Whether a rule's selector selects a device. What it does not state does not matter.
+#[must_use]
+pub fn selects(selector: &DeviceTaintSelector, driver: &str, pool: &str, device: &str) -> bool {
+    let parts = [(&selector.driver, driver), (&selector.pool, pool), (&selector.device, device)];
+    parts.iter().all(|(wanted, own)| wanted.as_deref().is_none_or(|wanted| wanted == *own))
+}
 
 /// Why it is not known which claim an entry of a pod means; upstream's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -18,6 +18,7 @@ mod requests;
 mod search;
 pub mod selector;
 mod solution;
+mod taint_rules;
 #[cfg(test)]
 mod tests;
 mod verdicts;
@@ -32,3 +33,4 @@ pub use features::{
 pub use pools::Slices;
 pub use selector::Selectors;
 pub use solution::Solution;
+pub use taint_rules::tainted;

@@ -59,7 +59,10 @@ impl SameForm {
     /// The version of this name of the kind that `R` has the rules of.
     #[must_use]
     pub const fn of<R: TypedRules>(version: &'static str) -> Self {
-        Self { info: ResourceInfo { version, ..*R::INFO }, named: KindType { version, ..R::Object::TYPE } }
+        Self {
+            info: ResourceInfo { version, ..*R::INFO },
+            named: KindType { version, watched: version, ..R::Object::TYPE },
+        }
     }
 
     /// The same, of a version that came with another release than the kind's own.

@@ -6,7 +6,7 @@ use api_machinery::meta::{Condition, ObjectMeta};
 use crate::resource_v1::DeviceTaint;
 
 /// Adds a taint to the devices that it selects.
-#[api(kind = "DeviceTaintRule", resource = "devicetaintrules")]
+#[api(watched = "v1beta2", kind = "DeviceTaintRule", resource = "devicetaintrules")]
 pub struct DeviceTaintRule {
     /// Standard object metadata.
     #[field(1)]

@@ -1,26 +1,35 @@
 //! Deletes pods that use devices with a `NoExecute` taint that their claims do not tolerate, or no longer (KEP-5055).
 //!
-//! When a pod is to go follows from when the taint was added, so that a restart changes nothing. Deliberately not here: taints
-//! by rule (gate `DRADeviceTaintRules`) are not part of this build.
+//! When a pod is to go follows from when the taint was added, so that a restart changes nothing. Slices have taints, and rules
+//! give them to devices (gate `DRADeviceTaintRules`); a rule's status tells what it has come to.
 
-use std::collections::HashMap;
+mod due;
+mod rule_status;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
 
 use api_machinery::time::Time;
 use api_types::core_v1::{Pod, PodCondition};
-use api_types::resource_v1::{
-    DeviceRequestAllocationResult, DeviceTaint, DeviceToleration, ResourceClaim, ResourceSlice,
-};
-use client::{Change, EventType, Informer, ObjectKey};
+use api_types::resource_v1::constants::device_taint_effect::NO_EXECUTE;
+use api_types::resource_v1::{DeviceTaint, ResourceClaim, ResourceSlice};
+use api_types::resource_v1alpha3::DeviceTaintRule;
+use client::{Change, EventType, ObjectKey};
+use component_base::Feature;
 use component_base::metrics::{Counters, Desc, Histograms, Stability};
-use component_base::shared_gates::{DEVICE_TAINTS, DEVICES};
-use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileError};
+use component_base::shared_gates::{DEVICE_TAINT_RULES, DEVICE_TAINTS, DEVICES};
+use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, Queue, ReconcileError};
 use parking_lot::Mutex;
 
-use super::resource_claim::naming::{Named, is_of, is_reserved};
 use crate::Settings;
 use crate::nodes::taint_eviction::evict_once;
+use due::{BY_POOL, Due, RuleId, World, is_about, results};
+use rule_status::{Evicted, PERIOD, RuleStatus};
+
+/// The gates that this controller asks.
+pub(crate) const GATES: &[Feature] = &[DEVICE_TAINTS, DEVICE_TAINT_RULES];
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "device-taint-eviction-controller",
@@ -40,10 +49,7 @@ const DELAYS: Desc = Desc::new(
     Stability::Alpha,
 )
 .buckets(&[0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 30.0, 60.0, 120.0, 180.0, 240.0]);
-const NO_EXECUTE: &str = "NoExecute";
 const REASON: &str = "DeviceTaintManagerEviction";
-/// Index of slices, and of claims by the devices that they have: `{driver}/{pool}`.
-const BY_POOL: &str = "device-pools";
 
 fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let syncs = build.settings::<Settings>()?.device_taint_eviction_syncs;
@@ -62,10 +68,38 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
         pools.flat_map(|pool| using.by_index(BY_POOL, &pool)).flat_map(|claim| consumers(&claim)).collect()
     };
     drop(build.watch::<ResourceSlice>().enqueue_keys(&queue, tainted));
+    let mut world = World { slices, claims, pods, rules: None };
+    let told = build.gates().enabled(DEVICE_TAINT_RULES).then(|| follow_rules(build, &queue, &mut world));
     let (deletions, delays) = (build.metrics().counters(&DELETIONS), build.metrics().histograms(&DELAYS));
-    let eviction = DeviceTaintEviction { slices, claims, pods, planned: Mutex::default(), deletions, delays };
+    let eviction = DeviceTaintEviction { world, planned: Mutex::default(), told, deletions, delays };
     build.run(&queue, syncs, Arc::new(eviction));
     Ok(())
+}
+
+/// Has rules count, and tells of them.
+fn follow_rules(build: &mut Build<'_>, pods: &Queue, world: &mut World) -> Told {
+    let queue = build.queue("device-taint-eviction-controller-rules");
+    let using = world.claims.clone();
+    let changed = |change: &Change<DeviceTaintRule>| {
+        change.is_deleted() || change.old().is_none_or(|old| old.spec != change.object().spec)
+    };
+    let concerned = move |change: &Change<DeviceTaintRule>| {
+        if !changed(change) {
+            return Vec::new();
+        }
+        let rules = change.old().map(AsRef::as_ref).into_iter().chain([change.object().as_ref()]);
+        let rules: Vec<&DeviceTaintRule> = rules.filter(|rule| rule.spec.taint.effect == NO_EXECUTE).collect();
+        let claims = using.list().into_iter();
+        let claims = claims.filter(|claim| results(claim).any(|own| rules.iter().any(|rule| is_about(rule, own))));
+        claims.flat_map(|claim| consumers(&claim)).collect()
+    };
+    let rules = build.watch::<DeviceTaintRule>().enqueue_keys(pods, concerned);
+    let rules = rules.enqueue_keys(&queue, move |change| changed(change).then(|| change.key())).informer();
+    world.rules = Some(rules);
+    let evicted = Evicted::default();
+    let status = RuleStatus { world: world.clone(), evicted: Arc::clone(&evicted) };
+    build.run(&queue, 1, Arc::new(status));
+    Told { queue, evicted }
 }
 
 fn pool_of(slice: &ResourceSlice) -> String {
@@ -77,10 +111,6 @@ fn pools_of(claim: &ResourceClaim) -> Vec<String> {
     pools.sort_unstable();
     pools.dedup();
     pools
-}
-
-fn results(claim: &ResourceClaim) -> impl Iterator<Item = &DeviceRequestAllocationResult> {
-    claim.status.allocation.iter().flat_map(|allocation| &allocation.devices.results)
 }
 
 /// What a slice says that matters here: which devices drive pods away, and in which generation of the pool.
@@ -118,73 +148,67 @@ fn concerned(change: &Change<Pod>) -> Option<ObjectKey> {
     (!is_same && !pod.spec.resource_claims.is_empty()).then(|| change.key())
 }
 
+/// A pod that is to go.
+struct Planned {
+    uid: String,
+    due: Due,
+}
+
+/// Who is told of what becomes of pods that rules drive away.
+struct Told {
+    queue: Queue,
+    evicted: Evicted,
+}
+
+impl Told {
+    /// Has the status of rules looked at, once more may have happened.
+    fn look<'r>(&self, rules: impl IntoIterator<Item = &'r RuleId>) {
+        for (name, _) in rules {
+            self.queue.add_after(ObjectKey::cluster(name.clone()), PERIOD);
+        }
+    }
+
+    fn evicted(&self, rules: &BTreeSet<RuleId>) {
+        let mut evicted = self.evicted.lock();
+        for (_, uid) in rules {
+            *evicted.entry(uid.clone()).or_default() += 1;
+        }
+        drop(evicted);
+        self.look(rules);
+    }
+}
+
 struct DeviceTaintEviction {
-    slices: Informer<ResourceSlice>,
-    claims: Informer<ResourceClaim>,
-    pods: Informer<Pod>,
-    /// Pods that are to go, with their uids and when; bounded by the pods there are.
-    planned: Mutex<HashMap<ObjectKey, (String, Time)>>,
+    world: World,
+    /// Pods that are to go; bounded by the pods there are.
+    planned: Mutex<HashMap<ObjectKey, Planned>>,
+    /// None where no rules count.
+    told: Option<Told>,
     deletions: Counters,
     delays: Histograms,
 }
 
-/// Whether a toleration is of a taint.
-fn tolerates(toleration: &DeviceToleration, taint: &DeviceTaint) -> bool {
-    let is_key = toleration.key.is_empty() || toleration.key == taint.key;
-    let is_value = match toleration.operator.as_str() {
-        "" | "Equal" => toleration.value == taint.value,
-        "Exists" => true,
-        _ => false,
-    };
-    toleration.effect == NO_EXECUTE && is_key && is_value
-}
-
-/// When a taint drives away who has these tolerations; never where one of them bears it for good.
-fn due(taint: &DeviceTaint, tolerations: &[DeviceToleration]) -> Option<Time> {
-    let added = taint.time_added.unwrap_or_default();
-    let fitting: Vec<_> = tolerations.iter().filter(|toleration| tolerates(toleration, taint)).collect();
-    if fitting.iter().any(|toleration| toleration.toleration_seconds.is_none()) {
-        return None;
-    }
-    let shortest = fitting.iter().filter_map(|toleration| toleration.toleration_seconds).min().unwrap_or(0);
-    Some(added + Duration::from_secs(u64::try_from(shortest).unwrap_or(0)))
-}
-
-/// The taints of a device that drive pods away, by the newest generation of its pool.
-fn taints<'a>(slices: &'a [Arc<ResourceSlice>], device: &str) -> Vec<&'a DeviceTaint> {
-    let newest = slices.iter().map(|slice| slice.spec.pool.generation).max();
-    let current = slices.iter().filter(|slice| Some(slice.spec.pool.generation) == newest);
-    let devices = current.flat_map(|slice| &slice.spec.devices).filter(|own| own.name == device);
-    devices.flat_map(|own| &own.taints).filter(|taint| taint.effect == NO_EXECUTE).collect()
-}
-
 impl DeviceTaintEviction {
-    /// When a pod is to go: by the first of its devices that drives it away.
-    fn due(&self, pod: &Pod) -> Option<Time> {
-        if pod.spec.node_name.is_empty() {
-            return None;
-        }
-        let claims = pod.spec.resource_claims.iter().filter_map(|entry| {
-            let Named::Claim { name, is_made } = Named::of(pod, entry) else { return None };
-            let claim = self.claims.find(&pod.metadata.namespace, name)?;
-            (is_reserved(&claim, pod) && (!is_made || is_of(&claim, pod))).then_some(claim)
-        });
-        claims.filter_map(|claim| self.due_of_claim(&claim)).min()
-    }
-
-    fn due_of_claim(&self, claim: &ResourceClaim) -> Option<Time> {
-        let of_device = |result: &DeviceRequestAllocationResult| {
-            let slices = self.slices.by_index(BY_POOL, &format!("{}/{}", result.driver, result.pool));
-            taints(&slices, &result.device).into_iter().filter_map(|taint| due(taint, &result.tolerations)).min()
+    /// Notes what is planned with a pod, and tells the rules that are concerned.
+    fn plan(&self, key: &ObjectKey, planned: Option<Planned>) -> Option<Planned> {
+        let rules_of = |planned: Option<&Planned>| planned.map(|own| own.due.rules.clone()).unwrap_or_default();
+        let now = rules_of(planned.as_ref());
+        let mut all = self.planned.lock();
+        let before = match planned {
+            Some(planned) => all.insert(key.clone(), planned),
+            None => all.remove(key),
         };
-        results(claim).filter_map(of_device).min()
+        drop(all);
+        if let Some(told) = &self.told {
+            told.look(now.symmetric_difference(&rules_of(before.as_ref())));
+        }
+        before
     }
 
     /// Gives a plan up: somebody took the taint away, or the pod its claim.
     fn cancel(&self, cx: &Cx, key: &ObjectKey, pod: Option<&Pod>) {
-        let planned = self.planned.lock().remove(key);
-        if let (Some((uid, _)), Some(pod)) = (planned, pod)
-            && uid == pod.metadata.uid
+        if let (Some(planned), Some(pod)) = (self.plan(key, None), pod)
+            && planned.uid == pod.metadata.uid
             && pod.metadata.deletion_timestamp.is_none()
         {
             cx.events.event(pod, EventType::Normal, REASON, "Cancelling deletion");
@@ -206,144 +230,32 @@ fn by_device_taint(pod: &Pod) -> PodCondition {
 #[async_trait::async_trait]
 impl Controller for DeviceTaintEviction {
     async fn reconcile(&self, cx: &Cx, key: &ObjectKey) -> Result<Next, ReconcileError> {
-        let pod = self.pods.get(key);
-        let Some((pod, due)) = pod.as_ref().and_then(|pod| Some((pod, self.due(pod)?))) else {
+        let pod = self.world.pods.get(key);
+        let Some((pod, due)) = pod.as_ref().and_then(|pod| Some((pod, self.world.due(pod)?))) else {
             self.cancel(cx, key, pod.as_deref());
             return Ok(Next::Done);
         };
         if pod.metadata.deletion_timestamp.is_some() {
-            self.planned.lock().remove(key);
+            self.plan(key, None);
             return Ok(Next::Done);
         }
         let now = Time::from(cx.clock.wall());
-        self.planned.lock().insert(key.clone(), (pod.metadata.uid.clone(), due));
-        if now < due {
-            return Ok(Next::After(due.since(now)));
+        self.plan(key, Some(Planned { uid: pod.metadata.uid.clone(), due: due.clone() }));
+        if now < due.at {
+            return Ok(Next::After(due.at.since(now)));
         }
         cx.events.event(pod.as_ref(), EventType::Normal, REASON, "Marking for deletion");
         match evict_once(cx, key, &pod.metadata.uid, by_device_taint).await {
             Ok(false) => {}
             Ok(true) => {
                 self.deletions.with(&[]).inc();
-                self.delays.with(&[]).observe(now.since(due).as_secs_f64());
+                self.delays.with(&[]).observe(now.since(due.at).as_secs_f64());
+                self.told.iter().for_each(|told| told.evicted(&due.rules));
             }
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error.into()),
         }
-        self.planned.lock().remove(key);
+        self.plan(key, None);
         Ok(Next::Done)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use api_machinery::object::from_value;
-    use api_machinery::value::Value;
-    use serde_json::json;
-
-    use super::*;
-    use crate::workloads::fixtures::{Running, at, pod, run_until_idle};
-
-    const KNOWN: &[Descriptor] = &[DESCRIPTOR];
-    const SLICES: &str = "resource.k8s.io/v1/resourceslices";
-
-    fn taint(key: &str, added: i64) -> DeviceTaint {
-        DeviceTaint {
-            key: key.into(),
-            effect: NO_EXECUTE.into(),
-            time_added: Some(at(added)),
-            ..DeviceTaint::default()
-        }
-    }
-
-    fn toleration(key: &str, operator: &str, effect: &str, seconds: Option<i64>) -> DeviceToleration {
-        DeviceToleration {
-            key: key.into(),
-            operator: operator.into(),
-            effect: effect.into(),
-            toleration_seconds: seconds,
-            ..DeviceToleration::default()
-        }
-    }
-
-    #[test]
-    fn tolerations_put_off_what_is_due() {
-        let exists = |key, seconds| toleration(key, "Exists", NO_EXECUTE, seconds);
-        for (case, tolerations, expected) in [
-            ("none", vec![], Some(100)),
-            ("for good", vec![exists("a", None)], None),
-            ("any key", vec![exists("", None)], None),
-            ("another key", vec![exists("b", None)], Some(100)),
-            ("another effect", vec![toleration("a", "Exists", "", None)], Some(100)),
-            ("another operator", vec![toleration("a", "Lt", NO_EXECUTE, None)], Some(100)),
-            ("the same value", vec![toleration("a", "", NO_EXECUTE, Some(5))], Some(105)),
-            ("the shortest", vec![exists("a", Some(60)), exists("", Some(30))], Some(130)),
-            ("less than nothing", vec![exists("a", Some(-5))], Some(100)),
-            ("for a while, and for good", vec![exists("a", Some(60)), exists("a", None)], None),
-        ] {
-            assert_eq!(due(&taint("a", 100), &tolerations), expected.map(at), "{case}");
-        }
-    }
-
-    fn slice(name: &str, generation: i64, taint: Option<Value>) -> ResourceSlice {
-        let device = json!({"name": "dev", "taints": taint.into_iter().collect::<Vec<_>>()});
-        let pool = json!({"name": "p", "generation": generation, "resourceSliceCount": 1});
-        from_value(&json!({"metadata": {"name": name}, "spec": {"driver": "d", "pool": pool, "devices": [device]}}))
-            .expect("a slice")
-    }
-
-    #[test]
-    fn only_the_newest_generation_counts() {
-        let no_execute = || Some(json!({"key": "a", "effect": NO_EXECUTE}));
-        let (old, new) = (Arc::new(slice("one", 1, no_execute())), Arc::new(slice("two", 2, None)));
-        assert_eq!(taints(std::slice::from_ref(&old), "dev").len(), 1);
-        assert!(taints(&[old, new], "dev").is_empty());
-    }
-
-    /// A running pod with a claim that has the one device, and the time it is.
-    fn start(tolerated_seconds: i64) -> (Running, String) {
-        let running = Running::start_gated(KNOWN, DESCRIPTOR.gates);
-        let mut user = pod("p", "Running", None);
-        user.spec.resource_claims.push(from_value(&json!({"name": "e", "resourceClaimName": "c"})).expect("an entry"));
-        running.put("v1/pods", &user);
-        let toleration = json!({"operator": "Exists", "effect": NO_EXECUTE, "tolerationSeconds": tolerated_seconds});
-        let result = json!({"request": "r", "driver": "d", "pool": "p", "device": "dev", "tolerations": [toleration]});
-        let status = json!({"allocation": {"devices": {"results": [result]}},
-            "reservedFor": [{"resource": "pods", "name": "p", "uid": "p-uid"}]});
-        let claim: ResourceClaim =
-            from_value(&json!({"metadata": {"name": "c", "namespace": "ns"}, "status": status})).expect("a claim");
-        running.put("resource.k8s.io/v1/resourceclaims", &claim);
-        running.put(SLICES, &slice("s", 1, None));
-        let now = Time::from(running.client.clock().wall()).to_string();
-        (running, now)
-    }
-
-    fn events(running: &Running) -> Vec<String> {
-        running.server.objects("v1/events").iter().map(|event| event["message"].to_string()).collect()
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_pod_goes_when_its_device_is_tainted_for_longer_than_it_bears() {
-        let (running, now) = start(60);
-        run_until_idle().await;
-        running.put(SLICES, &slice("s", 1, Some(json!({"key": "a", "effect": NO_EXECUTE, "timeAdded": now}))));
-        tokio::time::sleep(Duration::from_secs(50)).await;
-        assert_eq!((running.count("v1/pods"), events(&running)), (1, vec![]));
-        tokio::time::sleep(Duration::from_secs(10)).await;
-        assert_eq!(running.count("v1/pods"), 0);
-        assert_eq!(events(&running), ["\"Marking for deletion\""]);
-        assert_eq!(running.requests("PATCH", "/pods/p/status"), 1);
-        running.assert_shows("device_taint_eviction_controller_pod_deletions_total 1");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_taint_that_goes_in_time_is_forgotten() {
-        let (running, now) = start(60);
-        running.put(SLICES, &slice("s", 1, Some(json!({"key": "a", "effect": NO_EXECUTE, "timeAdded": now}))));
-        tokio::time::sleep(Duration::from_secs(30)).await;
-        running.put(SLICES, &slice("s", 1, None));
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        assert_eq!(running.count("v1/pods"), 1);
-        assert_eq!(events(&running), ["\"Cancelling deletion\""]);
     }
 }

@@ -4,15 +4,21 @@ use std::sync::Arc;
 
 use api_types::core_v1::Pod;
 use api_types::resource_v1::{DeviceClass, ResourceClaim, ResourceSlice};
+use api_types::resource_v1alpha3::DeviceTaintRule;
 
 use super::tracker::Tracker;
 use crate::framework::{Action, EventObject, Hint, Registration, Resource};
 
-pub(super) fn registrations(claims: &Arc<Tracker>) -> Vec<Registration> {
+/// `by_rules` where rules give devices taints, and take them away.
+pub(super) fn registrations(claims: &Arc<Tracker>, by_rules: bool) -> Vec<Registration> {
     let changes = Action::ADD.and(Action::UPDATE);
     let of_node = Action::ADD.and(Action::NODE_LABEL).and(Action::NODE_ALLOCATABLE);
     let (known, of_pod) = (Arc::clone(claims), Arc::clone(claims));
-    vec![
+    let rules = by_rules.then(|| {
+        let changes = Action::UPDATE.and(Action::DELETE);
+        Registration::always(Resource::of::<DeviceTaintRule>(), changes)
+    });
+    let always = [
         Registration::always(Resource::Node, of_node),
         Registration::hinted(Resource::of::<ResourceClaim>(), changes, move |pod: &Pod, object| {
             hint_of_claim(&known, pod, object)
@@ -23,7 +29,8 @@ pub(super) fn registrations(claims: &Arc<Tracker>) -> Vec<Registration> {
         }),
         Registration::always(Resource::of::<DeviceClass>(), changes),
         Registration::always(Resource::of::<ResourceSlice>(), changes),
-    ]
+    ];
+    always.into_iter().chain(rules).collect()
 }
 
 /// Devices became free, or a claim of the pod is there or has changed; but the pod still needs all its claims.

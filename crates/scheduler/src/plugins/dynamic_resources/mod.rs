@@ -21,7 +21,7 @@ use api_types::resource_v1::{AllocationResult, DeviceClass, ResourceClaim};
 use async_trait::async_trait;
 use base::{CancellationToken, SharedClock, SharedRng, TaskGroup};
 use component_base::Feature;
-use component_base::shared_gates::DEVICES;
+use component_base::shared_gates::{DEVICE_TAINT_RULES, DEVICES};
 use component_helpers::node_affinity::selector_matches;
 use component_helpers::resource_claims::is_reserved_for;
 use dra::{AllocateError, Allocator, CandidateNode, Features, Inventory, Selectors, Solution};
@@ -49,7 +49,7 @@ pub(super) const NAME: &str = "DynamicResources";
 /// A look at one node has an end.
 pub(crate) const FILTER_TIMEOUT: Feature = Feature::named("DRASchedulerFilterTimeout");
 /// The gates whose two sides are here, and that of allocation itself, which cannot be switched off.
-pub(crate) const GATES: &[Feature] = &[DEVICES, EXTENDED_RESOURCE, FILTER_TIMEOUT];
+pub(crate) const GATES: &[Feature] = &[DEVICES, DEVICE_TAINT_RULES, EXTENDED_RESOURCE, FILTER_TIMEOUT];
 
 const NOT_AVAILABLE: &str = "resourceclaim not available on the node";
 const NOT_ENOUGH: &str = "cannot allocate all claims";
@@ -124,7 +124,7 @@ pub(super) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginErr
         claims: Tracker::of(cx.listers.of(), features.consumable_capacity),
         classes: Classes(cx.listers.of()),
         extended: ExtendedResources::of(cx),
-        offered: Offered::of(cx.listers.of()),
+        offered: Offered::of(&cx.listers, &cx.gates),
         selectors: Arc::new(Selectors::new(features.consumable_capacity)),
         objects: Arc::clone(&cx.objects),
         writer: Arc::clone(&cx.writer),
@@ -136,7 +136,7 @@ pub(super) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginErr
         timeout,
         binding_timeout: args.binding_timeout.map(GoDuration::to_std).unwrap_or_default(),
     });
-    let events = hints::registrations(&plugin.claims);
+    let events = hints::registrations(&plugin.claims, cx.gates.enabled(DEVICE_TAINT_RULES));
     let points = Plugin::new(NAME).pre_enqueue(plugin.clone()).pre_filter(plugin.clone()).filter(plugin.clone());
     let points = points.post_filter(plugin.clone()).pre_score(plugin.clone()).score(plugin.clone());
     let extended = plugin.extended.clone();

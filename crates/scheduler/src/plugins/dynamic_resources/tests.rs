@@ -472,7 +472,9 @@ fn events_that_wake() {
 fn claims_of_the_pod_that_wake() {
     let world = World::new().with::<ResourceClaim>(one("c"));
     let tracker = Tracker::of(world.cx.listers.of(), true);
-    let registrations = hints::registrations(&tracker);
+    let registrations = hints::registrations(&tracker, false);
+    let by_rules = hints::registrations(&tracker, true);
+    assert_eq!(by_rules.len(), registrations.len() + 1, "rules that go wake, too");
     let hint = registrations[1].hint.clone().unwrap();
     let waiting: Arc<Pod> = pod("p").device_claim("c").build();
     let asked = |old: Option<Value>, new: Value| {

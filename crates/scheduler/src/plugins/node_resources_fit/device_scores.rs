@@ -31,7 +31,7 @@ impl DeviceScores {
         let shares = Features::of(&cx.gates).consumable_capacity;
         Self {
             claims: Tracker::of(cx.listers.of(), shares),
-            offered: Offered::of(cx.listers.of()),
+            offered: Offered::of(&cx.listers, &cx.gates),
             selectors: Arc::new(Selectors::new(shares)),
         }
     }
