@@ -40,6 +40,8 @@ pub const PARTITIONABLE_DEVICES: Feature = Feature::named("DRAPartitionableDevic
 pub const POD_CERTIFICATE_REQUEST: Feature = Feature::named("PodCertificateRequest");
 /// It is told how many devices there are.
 pub const POOL_STATUS: Feature = Feature::named("DRAResourcePoolStatus");
+/// Rolling updates of stateful sets take several pods at a time.
+pub const STATEFUL_SET_MAX_UNAVAILABLE: Feature = Feature::named("MaxUnavailableStatefulSet");
 /// Requests for devices have alternatives.
 pub const PRIORITIZED_LIST: Feature = Feature::named("DRAPrioritizedList");
 /// Servers say which versions they store.

@@ -6,7 +6,8 @@ pub(crate) use feature_gates::shared::API_SERVER_IDENTITY;
 pub use feature_gates::shared::{
     ADMIN_ACCESS, BINDING_CONDITIONS, CLUSTER_TRUST_BUNDLE, CLUSTER_TRUST_BUNDLE_PROJECTION, CONSUMABLE_CAPACITY,
     COORDINATED_ELECTION, DEVICE_STATUS, DEVICE_TAINTS, EXTENDED_RESOURCE, GENERIC_WORKLOAD, GROUP_PREEMPTION,
-    PARTITIONABLE_DEVICES, POD_CERTIFICATE_REQUEST, PRIORITIZED_LIST, STORAGE_VERSION_API, STORAGE_VERSION_MIGRATOR,
+    PARTITIONABLE_DEVICES, POD_CERTIFICATE_REQUEST, PRIORITIZED_LIST, STATEFUL_SET_MAX_UNAVAILABLE,
+    STORAGE_VERSION_API, STORAGE_VERSION_MIGRATOR,
 };
 
 /// Groups of pods share claims.
@@ -21,8 +22,6 @@ pub const NODE_ALLOCATABLE: Feature = Feature::named("DRANodeAllocatableResource
 pub const SCALE_TO_ZERO: Feature = Feature::named("HPAScaleToZero");
 /// Autoscalers say how far from its goal a metric may be.
 pub const SCALING_TOLERANCE: Feature = Feature::named("HPAConfigurableTolerance");
-/// Rolling updates of stateful sets may take several pods at a time. No controller does so yet: the field goes.
-pub const STATEFUL_SET_MAX_UNAVAILABLE: Feature = Feature::named("MaxUnavailableStatefulSet");
 /// Groups of pods stay within a domain.
 pub const TOPOLOGY_AWARE_GROUPS: Feature = Feature::named("TopologyAwareWorkloadScheduling");
 
@@ -45,6 +44,7 @@ pub const SWITCHED: &[Feature] = &[
     POD_CERTIFICATE_REQUEST,
     PRIORITIZED_LIST,
     SCALING_TOLERANCE,
+    STATEFUL_SET_MAX_UNAVAILABLE,
     STORAGE_VERSION_API,
     STORAGE_VERSION_MIGRATOR,
     TOPOLOGY_AWARE_GROUPS,
@@ -54,13 +54,11 @@ pub const SWITCHED: &[Feature] = &[
 mod tests {
     use super::*;
 
-    const UNSWITCHED: [Feature; 2] = [API_SERVER_IDENTITY, STATEFUL_SET_MAX_UNAVAILABLE];
-
     #[test]
     fn what_can_be_switched_is_what_kinds_are_behind() {
         for rules in crate::all() {
             let info = rules.info();
-            let switched = |own: &&Feature| !UNSWITCHED.contains(own);
+            let switched = |own: &&Feature| **own != API_SERVER_IDENTITY;
             for feature in rules.gates().iter().chain(info.gates).filter(switched) {
                 assert!(SWITCHED.contains(feature), "{} of {}/{}", feature.name(), info.group, info.resource);
             }
@@ -70,6 +68,5 @@ mod tests {
         let of_pods: Vec<Feature> =
             crate::pod_spec::disabled::GATED.iter().flat_map(|own| own.features).copied().collect();
         assert!(SWITCHED.iter().all(|feature| behind.contains(feature) || of_pods.contains(feature)));
-        assert!(behind.contains(&STATEFUL_SET_MAX_UNAVAILABLE));
     }
 }

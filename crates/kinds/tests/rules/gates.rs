@@ -248,8 +248,7 @@ fn named(name: &str) -> &'static dyn Rules {
 
 /// As some of the fields stand within others.
 fn all_on() -> Gates {
-    let features = gates::SWITCHED.iter().chain(&[gates::STATEFUL_SET_MAX_UNAVAILABLE]);
-    features.fold(Gates::default(), |gates, feature| gates.with(*feature, true))
+    gates::SWITCHED.iter().fold(Gates::default(), |gates, feature| gates.with(*feature, true))
 }
 
 fn written(rules: &dyn Rules, gates: &Gates, text: &str, old: Option<&str>, endpoint: Endpoint) -> String {

@@ -3,8 +3,6 @@
 //! `identity` says what a pod of an ordinal is called and has, `plan` what to do next, `claims` who owns storage,
 //! `revisions` which templates there are, `status` what to report; `act` does the I/O. See
 //! <https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/>.
-//!
-//! Deliberately not here: `maxUnavailable` of rolling updates, whose gate is off.
 
 mod act;
 mod claims;
@@ -23,13 +21,16 @@ use api_machinery::time::Time;
 use api_types::apps_v1::{ControllerRevision, StatefulSet, StatefulSetStatus};
 use api_types::core_v1::{PersistentVolumeClaim, Pod};
 use client::{Expectations, Informer, ObjectKey};
-use component_base::metrics::Desc;
+use component_base::Feature;
+use component_base::metrics::{Desc, Gauges, Stability};
+use component_base::shared_gates::STATEFUL_SET_MAX_UNAVAILABLE;
 use component_helpers::selectors::selector_of;
 use controller::{
     Build, BuildError, CONTROLLER_UID, Controller, Cx, Descriptor, Next, ReconcileError, controller_uid,
     is_controlled_by, owned_and_orphans,
 };
 
+use self::plan::Unavailable;
 use super::adoption::Claims;
 use super::pod_watch::PodWatch;
 use super::written::{Written, skips};
@@ -45,6 +46,9 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     build,
 };
 
+/// The gates that this controller asks.
+pub(crate) const GATES: &[Feature] = &[STATEFUL_SET_MAX_UNAVAILABLE];
+
 const PODS: &str = "pods";
 const CLAIMS: &str = "persistentvolumeclaims";
 const SETS: &str = "statefulsets.apps";
@@ -54,16 +58,56 @@ const NEXT_BURST: Duration = Duration::from_secs(1);
 
 const SKIPS: Desc = skips("statefulset_controller_stale_sync_skips_total");
 
+const OF_SETS: &[&str] = &["statefulset_namespace", "statefulset_name", "pod_management_policy"];
+const MOST_UNAVAILABLE: Desc = Desc::new(
+    "statefulset_controller_statefulset_max_unavailable",
+    "How many pods of a set may be unavailable while they are updated.",
+    Stability::Alpha,
+)
+.labels(OF_SETS);
+const UNAVAILABLE: Desc = Desc::new(
+    "statefulset_controller_statefulset_unavailable_replicas",
+    "How many pods of a set are unavailable while they are updated.",
+    Stability::Alpha,
+)
+.labels(OF_SETS);
+
+/// What is told of sets that may update several pods at a time.
+#[derive(Clone)]
+struct Told {
+    most: Gauges,
+    now: Gauges,
+}
+
+impl Told {
+    fn of(&self, set: &StatefulSet, unavailable: Unavailable) {
+        let labels = [&*set.metadata.namespace, &*set.metadata.name, &*set.spec.pod_management_policy];
+        self.most.with(&labels).set(unavailable.most.into());
+        self.now.with(&labels).set(unavailable.now.into());
+    }
+
+    fn forget(&self, set: &StatefulSet) {
+        let labels = [&*set.metadata.namespace, &*set.metadata.name, &*set.spec.pod_management_policy];
+        self.most.remove(&labels);
+        self.now.remove(&labels);
+    }
+}
+
 fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let workers = build.settings::<Settings>()?.stateful_set_syncs;
     let queue = build.queue("statefulset");
     let written = Arc::new(Written::counted(build, &SKIPS));
-    let forget = Arc::clone(&written);
+    let told = build
+        .gates()
+        .enabled(STATEFUL_SET_MAX_UNAVAILABLE)
+        .then(|| Told { most: build.metrics().gauges(&MOST_UNAVAILABLE), now: build.metrics().gauges(&UNAVAILABLE) });
+    let (forget, of_set) = (Arc::clone(&written), told.clone());
     let sets = build
         .watch::<StatefulSet>()
         .observe(move |change| {
             if change.is_deleted() {
                 forget.forget(&change.key());
+                of_set.iter().for_each(|told| told.forget(change.object()));
             }
         })
         .enqueue_self(&queue)
@@ -89,6 +133,7 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
             .index(CONTROLLER_UID, |revision| controller_uid(&revision.metadata))
             .informer(),
         written,
+        told,
     };
     build.run(&queue, workers, Arc::new(controller));
     Ok(())
@@ -100,6 +145,8 @@ struct StatefulSetController {
     claims: Informer<PersistentVolumeClaim>,
     revisions: Informer<ControllerRevision>,
     written: Arc<Written>,
+    /// None where one pod is updated at a time.
+    told: Option<Told>,
 }
 
 #[async_trait::async_trait]
@@ -120,7 +167,13 @@ impl Controller for StatefulSetController {
         let acted = if set.metadata.deletion_timestamp.is_some() {
             Ok(())
         } else {
-            let plan = plan::plan(&set, &slots, &history.update.metadata.name, now, |pod| self.is_in_order(&set, pod));
+            let unavailable = self.told.as_ref().map(|told| {
+                let unavailable = Unavailable::of(&set, &slots, now);
+                told.of(&set, unavailable);
+                unavailable
+            });
+            let update = &history.update.metadata.name;
+            let plan = plan::plan(&set, &slots, update, now, unavailable, |pod| self.is_in_order(&set, pod));
             cut = plan.cut;
             self.act(cx, &set, &history, plan).await
         };

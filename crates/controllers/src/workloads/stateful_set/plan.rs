@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_machinery::intstr::Rounding;
 use api_machinery::time::Time;
 use api_types::apps_v1::StatefulSet;
 use api_types::apps_v1::constants::pod_management_policy_type::PARALLEL;
@@ -105,14 +106,43 @@ pub(super) fn is_available(set: &StatefulSet, pod: &Pod, now: Time) -> bool {
     is_healthy(pod) && pod_state::is_available(pod, Duration::from_secs(seconds), now)
 }
 
-/// Decides. `in_order` says whether a pod has all of its identity, storage included.
-pub(super) fn plan(set: &StatefulSet, slots: &Slots, update: &str, now: Time, in_order: impl Fn(&Pod) -> bool) -> Plan {
+/// How many pods may be unavailable while they are updated, and how many of those that should be there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Unavailable {
+    pub most: i32,
+    pub now: i32,
+}
+
+impl Unavailable {
+    /// A share of the replicas is rounded down, and one pod may always be.
+    pub(super) fn of(set: &StatefulSet, slots: &Slots, now: Time) -> Self {
+        let value = set.spec.update_strategy.rolling_update.as_ref().and_then(|own| own.max_unavailable.as_ref());
+        let most = value.and_then(|value| value.scaled(wanted(set), Rounding::Down).ok()).unwrap_or(1).max(1);
+        let available = slots.replicas.values().filter(|pod| !is_going(pod) && is_available(set, pod, now));
+        let available = i32::try_from(available.count()).unwrap_or(i32::MAX);
+        Self { most, now: wanted(set).saturating_sub(available) }
+    }
+}
+
+/// Decides. `in_order` says whether a pod has all of its identity, storage included; `unavailable` is known where several
+/// pods may be updated at a time.
+pub(super) fn plan(
+    set: &StatefulSet,
+    slots: &Slots,
+    update: &str,
+    now: Time,
+    unavailable: Option<Unavailable>,
+    in_order: impl Fn(&Pod) -> bool,
+) -> Plan {
     let parallel = set.spec.pod_management_policy == PARALLEL;
     let planner = Planner { set, slots, update, now, parallel };
     let mut plan = Plan { parallel, ..Plan::default() };
     let passed = planner.replicas(&mut plan, in_order);
     if passed && planner.condemned(&mut plan.then) && set.spec.update_strategy.type_ != ON_DELETE {
-        plan.then.extend(planner.outdated().map(Action::Delete));
+        match unavailable {
+            None => plan.then.extend(planner.outdated().map(Action::Delete)),
+            Some(unavailable) => plan.then.extend(planner.outdated_within(unavailable).map(Action::Delete)),
+        }
     }
     plan
 }
@@ -191,14 +221,30 @@ impl Planner<'_> {
         true
     }
 
-    /// The highest pod of an older revision, when all above it are available.
-    fn outdated(&self) -> Option<Arc<Pod>> {
+    /// The lowest ordinal that is updated.
+    fn lowest(&self) -> i32 {
         let strategy = self.set.spec.update_strategy.rolling_update.as_ref();
         let partition = strategy.and_then(|rolling| rolling.partition).unwrap_or(0);
-        let lowest = self.slots.ordinals.start.saturating_add(partition.max(0));
-        for ordinal in (lowest..self.slots.ordinals.end).rev() {
+        self.slots.ordinals.start.saturating_add(partition.max(0))
+    }
+
+    fn is_outdated(&self, pod: &Pod) -> bool {
+        revision_of(pod) != self.update && !is_going(pod)
+    }
+
+    /// The highest pods of an older revision, as many as may be unavailable besides those that are.
+    fn outdated_within(&self, unavailable: Unavailable) -> impl Iterator<Item = Arc<Pod>> {
+        let lowest = self.lowest();
+        let room = usize::try_from(unavailable.most.saturating_sub(unavailable.now)).unwrap_or(0);
+        let downwards = self.slots.replicas.iter().rev().filter(move |(ordinal, _)| **ordinal >= lowest);
+        downwards.map(|(_, pod)| pod).filter(|pod| self.is_outdated(pod)).take(room).cloned()
+    }
+
+    /// The highest pod of an older revision, when all above it are available.
+    fn outdated(&self) -> Option<Arc<Pod>> {
+        for ordinal in (self.lowest()..self.slots.ordinals.end).rev() {
             let pod = self.slots.replicas.get(&ordinal)?;
-            if revision_of(pod) != self.update && !is_going(pod) {
+            if self.is_outdated(pod) {
                 return Some(Arc::clone(pod));
             }
             if self.is_unavailable(pod) {

@@ -1,5 +1,6 @@
 //! Plans from tables, and the controller against the fake server.
 
+use api_machinery::intstr::IntOrString;
 use api_machinery::meta::{ListOptions, ObjectMeta};
 use api_types::apps_v1::{RollingUpdateStatefulSetStrategy, StatefulSetPersistentVolumeClaimRetentionPolicy};
 use controller::controller_ref;
@@ -35,8 +36,15 @@ fn replica(ordinal: i32, revision: &str, is_ready: bool) -> Pod {
 }
 
 fn summary(set: &StatefulSet, pods: Vec<Pod>) -> String {
+    summary_where(false, set, pods)
+}
+
+/// `several` where several pods may be updated at a time.
+fn summary_where(several: bool, set: &StatefulSet, pods: Vec<Pod>) -> String {
     let pods: Vec<_> = pods.into_iter().map(Arc::new).collect();
-    let plan = plan::plan(set, &plan::Slots::new(set, &pods), "new", at(100), |_| true);
+    let slots = plan::Slots::new(set, &pods);
+    let unavailable = several.then(|| plan::Unavailable::of(set, &slots, at(100)));
+    let plan = plan::plan(set, &slots, "new", at(100), unavailable, |_| true);
     let words = plan.replicas.iter().chain(&plan.then).filter_map(|action| match action {
         plan::Action::Create(ordinal) => Some(format!("+{ordinal}")),
         plan::Action::Delete(pod) => Some(format!("-{}", pod.metadata.name)),
@@ -81,7 +89,7 @@ fn a_set_of_billions_takes_what_its_pods_take() {
     let mut parallel = set(i32::MAX, "Parallel");
     let pods: Vec<_> = [new(1), new(i32::MAX - 1)].into_iter().map(Arc::new).collect();
     let slots = plan::Slots::new(&parallel, &pods);
-    let plan = plan::plan(&parallel, &slots, "new", at(100), |_| true);
+    let plan = plan::plan(&parallel, &slots, "new", at(100), None, |_| true);
     assert_eq!((plan.replicas.len(), plan.cut, slots.pods().count()), (500, true, 2));
     parallel.spec.ordinals = Some(api_types::apps_v1::StatefulSetOrdinals { start: 7 });
     assert!(summary(&parallel, vec![]).starts_with("+7 +8 "));
@@ -109,6 +117,43 @@ fn updates_stop_at_the_partition_and_start_at_an_ordinal() {
     assert_eq!(summary(&set, vec![old(0), old(1)]), "");
     set.spec.ordinals = Some(api_types::apps_v1::StatefulSetOrdinals { start: 5 });
     assert_eq!(summary(&set, vec![old(0), replica(5, "new", true)]), "+6");
+}
+
+#[test]
+fn several_pods_are_updated_at_a_time() {
+    let (new, old) = (|ordinal| replica(ordinal, "new", true), |ordinal| replica(ordinal, "old", true));
+    let unready = |ordinal| replica(ordinal, "new", false);
+    let all_old = || (0..5).map(old).collect::<Vec<_>>();
+    for (name, most, partition, pods, expected) in [
+        ("two", IntOrString::from(2), 0, all_old(), "-db-4 -db-3"),
+        ("a share, rounded down", IntOrString::from("59%"), 0, all_old(), "-db-4 -db-3"),
+        ("one at least", IntOrString::from("1%"), 0, all_old(), "-db-4"),
+        ("down to the partition", IntOrString::from(3), 4, all_old(), "-db-4"),
+        (
+            "as many as are not unavailable yet",
+            IntOrString::from(2),
+            0,
+            vec![old(0), old(1), old(2), new(3), unready(4)],
+            "-db-2",
+        ),
+        ("no room", IntOrString::from(2), 0, vec![old(0), old(1), old(2), unready(3), dying(old(4))], ""),
+        ("what is missing is unavailable", IntOrString::from(2), 0, vec![old(0), old(1), old(2), new(3)], "+4 -db-2"),
+    ] {
+        let mut set = set(5, "Parallel");
+        let rolling = set.spec.update_strategy.rolling_update.as_mut().unwrap();
+        (rolling.max_unavailable, rolling.partition) = (Some(most), Some(partition));
+        assert_eq!(summary_where(true, &set, pods), expected, "{name}");
+    }
+    let mut ordered = set(3, "OrderedReady");
+    ordered.spec.update_strategy.rolling_update.as_mut().unwrap().max_unavailable = Some(IntOrString::from(2));
+    assert_eq!(summary_where(true, &ordered, vec![old(0), old(1), old(2)]), "-db-2 -db-1");
+    assert_eq!(
+        summary_where(true, &ordered, vec![old(0), old(1), unready(2)]),
+        "",
+        "nobody goes beside one that is broken"
+    );
+    ordered.spec.update_strategy.rolling_update.as_mut().unwrap().max_unavailable = None;
+    assert_eq!(summary_where(true, &ordered, vec![old(0), old(1), old(2)]), "-db-2", "one, where nothing is said");
 }
 
 #[test]
