@@ -35,6 +35,7 @@ mod issuer_server;
 mod issuers;
 mod legacy_tokens;
 mod manifests;
+mod node_objects;
 mod origins;
 mod passed_on;
 mod patches;
