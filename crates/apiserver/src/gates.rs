@@ -1,7 +1,7 @@
 //! The feature gates whose two sides the server has. Code asks them where it acts (`docs/adr/0006-gates.md`).
 
 pub(crate) use component_base::shared_gates::{
-    CBOR, COORDINATED_ELECTION as COORDINATED, DECLARED_FEATURES as NODE_DECLARED_FEATURES, DEVICES,
+    CBOR, COORDINATED_ELECTION as COORDINATED, DECLARED_FEATURES as NODE_DECLARED_FEATURES, DEVICE_TAINT_RULES, DEVICES,
 };
 use component_base::{Feature, Known};
 
@@ -32,6 +32,9 @@ pub(crate) const MANIFESTS: Feature = kinds::gates::MANIFEST_BASED_ADMISSION;
 /// What only other servers of the cluster serve is asked of them.
 pub(crate) const PEERS: Feature = Feature::named("UnknownVersionInteroperabilityProxy");
 
+/// Gates that others need (`WorkloadAwarePreemption`), and that nothing here asks.
+pub(crate) const NEEDED: &[Feature] = &[Feature::named("GangScheduling")];
+
 /// All of them.
 pub(crate) const KNOWN: Known = Known::switching(&[
     &[
@@ -47,6 +50,7 @@ pub(crate) const KNOWN: Known = Known::switching(&[
         CONSTRAINED_IMPERSONATION,
         DETECT_INCONSISTENCY,
         DEVICES,
+        DEVICE_TAINT_RULES,
         ISSUER_EGRESS,
         JWKS_METRICS,
         KMS_V1,
@@ -55,5 +59,6 @@ pub(crate) const KNOWN: Known = Known::switching(&[
         NODE_DECLARED_FEATURES,
     ],
     kinds::gates::SWITCHED,
+    NEEDED,
     component_base::zpages::GATES,
 ]);

@@ -115,6 +115,18 @@ impl Known {
         self.switches.iter().any(|list| list.contains(&feature))
     }
 
+    /// The gates that nobody can switch on, though the code has both sides, as they need others that are not to be had. There
+    /// should be none.
+    #[must_use]
+    pub fn out_of_reach(&self) -> Vec<Feature> {
+        self.features().filter(|feature| self.switches(*feature) && !self.can_be_on(*feature)).collect()
+    }
+
+    fn can_be_on(&self, feature: Feature) -> bool {
+        let needs = || feature.gate().needs.iter().filter_map(|name| Feature::find(name));
+        (self.switches(feature) || has(feature)) && needs().all(|needed| self.can_be_on(needed))
+    }
+
     /// Every gate that the binary knows.
     pub fn features(&self) -> impl Iterator<Item = Feature> {
         let known = *self;

@@ -60,6 +60,7 @@ const ROWS: &[Row] = &[
     Row { feature: FLAGZ, see: |gates| Box::pin(code("/flagz", gates)), on: "200", off: "404" },
     Row { feature: STATUSZ, see: |gates| Box::pin(code("/statusz", gates)), on: "200", off: "404" },
     Row { feature: gates::COORDINATED, see: |gates| Box::pin(strategy(gates)), on: "OldestEmulationVersion", off: "" },
+    Row { feature: gates::DEVICE_TAINT_RULES, see: |gates| Box::pin(rules_of_scheduler(gates)), on: "1", off: "0" },
     Row { feature: gates::MANIFESTS, see: |gates| Box::pin(reserved(gates)), on: "422", off: "201" },
     Row { feature: gates::PEERS, see: |gates| Box::pin(code(PEER_HOOK, gates)), on: "200", off: "404" },
     Row { feature: kinds::gates::SCALE_TO_ZERO, see: |gates| Box::pin(to_zero(gates)), on: "201", off: "422" },
@@ -81,6 +82,15 @@ async fn reserved(gates: Gates) -> String {
     let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
     let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
     api.post(path, r#"{"metadata":{"name":"a.static.k8s.io"}}"#).await.code.to_string()
+}
+
+/// How many rules of the scheduler's role are about taints by rule.
+async fn rules_of_scheduler(gates: Gates) -> String {
+    let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
+    api.wait_until_ready().await;
+    let role = api.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/system:kube-scheduler").await.json();
+    let rules = role["rules"].as_array().into_iter().flatten();
+    rules.filter(|rule| rule["resources"][0] == "devicetaintrules").count().to_string()
 }
 
 /// How an autoscaler is answered that may leave nothing of its workload.
@@ -261,6 +271,11 @@ async fn remote_uid(gates: Gates) -> String {
     told.get("x-remote-uid").map(|uid| uid.to_str().expect("a text").to_owned()).unwrap_or_default()
 }
 
+#[test]
+fn each_gate_can_be_switched_on() {
+    assert_eq!(gates::KNOWN.out_of_reach(), []);
+}
+
 #[tokio::test(start_paused = true)]
 async fn each_gate_changes_what_it_names() {
     // Those of kinds are seen in their own crate, each on both sides.
@@ -269,7 +284,8 @@ async fn each_gate_changes_what_it_names() {
     rows.sort_unstable();
     let locked = |feature: &Feature| feature.gate().at(BINARY).is_some_and(|step| step.locked);
     let switches = gates::KNOWN.features().filter(|feature| gates::KNOWN.switches(*feature));
-    let switches = switches.filter(|feature| !of_kinds(feature) && !locked(feature));
+    let needed = |feature: &Feature| gates::NEEDED.contains(feature);
+    let switches = switches.filter(|feature| !of_kinds(feature) && !locked(feature) && !needed(feature));
     assert_eq!(rows, switches.collect::<Vec<_>>(), "each switch has a row");
     for row in ROWS {
         for (side, expected) in [(true, row.on), (false, row.off)] {

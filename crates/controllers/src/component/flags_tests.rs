@@ -61,3 +61,8 @@ fn every_flag_is_obeyed_or_refused() {
     expected.sort_unstable();
     assert_eq!(ignored, expected);
 }
+
+#[test]
+fn each_gate_can_be_switched_on() {
+    assert_eq!(super::COMPONENT.gates.out_of_reach(), []);
+}

@@ -39,6 +39,8 @@ pub(crate) mod gates {
     pub(crate) const RESTART_ALL_CONTAINERS: Feature = Feature::named("RestartAllContainersOnContainerExits");
     pub(crate) const ROTATE_SERVER_CERTIFICATE: Feature = Feature::named("RotateKubeletServerCertificate");
     pub(crate) const MOUNT_WITH_LABELS: Feature = Feature::named("SELinuxMount");
+    /// Nothing here asks it, but the next one needs it.
+    pub(crate) use component_base::shared_gates::CLUSTER_TRUST_BUNDLE;
     pub(crate) use component_base::shared_gates::CLUSTER_TRUST_BUNDLE_PROJECTION as TRUST_BUNDLES;
     pub(crate) use component_base::shared_gates::POD_CERTIFICATE_REQUEST as POD_CERTIFICATES;
 
@@ -64,6 +66,7 @@ pub(crate) mod gates {
             ROTATE_SERVER_CERTIFICATE,
             MOUNT_WITH_LABELS,
             POD_CERTIFICATES,
+            CLUSTER_TRUST_BUNDLE,
             TRUST_BUNDLES,
         ],
         component_base::zpages::GATES,

@@ -223,3 +223,8 @@ fn the_flags_of_credential_providers_come_together() {
         assert!(plan(one).unwrap_err().contains("must both be set"), "{one}");
     }
 }
+
+#[test]
+fn each_gate_can_be_switched_on() {
+    assert_eq!(super::gates::KNOWN.out_of_reach(), []);
+}

@@ -132,3 +132,8 @@ fn the_file_speaks_where_flags_are_silent() {
     std::fs::write(&path, "apiVersion: v1\nkind: Pod\n").unwrap();
     assert!(settings::prepare(&mut options).is_err());
 }
+
+#[test]
+fn each_gate_can_be_switched_on() {
+    assert_eq!(COMPONENT.gates.out_of_reach(), []);
+}

@@ -21,6 +21,9 @@ use super::due::{World, id_of, is_about, leaves_at, newest, results};
 
 const FIELD_MANAGER: &str = "device-taint-eviction-controller";
 const CONDITION: &str = "EvictionInProgress";
+/// Reasons that stand for as long as the rule's spec.
+const NO_EFFECT: &str = "NoEffect";
+const OTHER_EFFECT: &str = "OtherEffect";
 /// How seldom a rule is told of, while its spec stays.
 pub(super) const PERIOD: Duration = Duration::from_secs(10);
 
@@ -139,9 +142,9 @@ impl RuleStatus {
                 let claims = self.world.claims.list();
                 let allocated = claims.iter().flat_map(|claim| results(claim)).filter(|own| is_about(rule, own));
                 let text = trial(self.published(rule), allocated.count(), &self.would_go(rule));
-                (false, "NoEffect", text)
+                (false, NO_EFFECT, text)
             }
-            _ => (false, "OtherEffect", "Eviction only happens for the NoExecute effect.".to_owned()),
+            _ => (false, OTHER_EFFECT, "Eviction only happens for the NoExecute effect.".to_owned()),
         };
         Condition {
             type_: CONDITION.to_owned(),
@@ -184,7 +187,7 @@ impl Controller for RuleStatus {
         };
         let now = Time::from(cx.clock.wall());
         if let Some(told) = condition_of(&rule).filter(|told| told.observed_generation == rule.metadata.generation) {
-            if told.reason == "NoEffect" || told.reason == "OtherEffect" {
+            if told.reason == NO_EFFECT || told.reason == OTHER_EFFECT {
                 return Ok(Next::Done);
             }
             let next = told.last_transition_time + PERIOD;
