@@ -3,7 +3,7 @@
 pub(crate) use component_base::shared_gates::{
     CBOR, COORDINATED_ELECTION as COORDINATED, DECLARED_FEATURES as NODE_DECLARED_FEATURES, DEVICE_TAINT_RULES, DEVICES,
 };
-use component_base::{Feature, Known};
+use component_base::{Feature, Known, Part};
 
 /// Large answers are compressed for clients that take it.
 pub(crate) const COMPRESS: Feature = Feature::named("APIResponseCompression");
@@ -32,9 +32,6 @@ pub(crate) const MANIFESTS: Feature = kinds::gates::MANIFEST_BASED_ADMISSION;
 /// What only other servers of the cluster serve is asked of them.
 pub(crate) const PEERS: Feature = Feature::named("UnknownVersionInteroperabilityProxy");
 
-/// Gates that others need (`WorkloadAwarePreemption`), and that nothing here asks.
-pub(crate) const NEEDED: &[Feature] = &[Feature::named("GangScheduling")];
-
 /// All of them.
 pub(crate) const KNOWN: Known = Known::switching(&[
     &[
@@ -59,6 +56,6 @@ pub(crate) const KNOWN: Known = Known::switching(&[
         NODE_DECLARED_FEATURES,
     ],
     kinds::gates::SWITCHED,
-    NEEDED,
     component_base::zpages::GATES,
-]);
+])
+.of(Part::ApiServer);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use api_machinery::value::ValueMap;
 use component_base::flags::{Errors, Flag, FlagSet, GLOBAL, LOGS, METRICS, Options};
 use component_base::serving::{BoxError, secure_serving_flags};
-use component_base::{Component, Known, Lifecycle, no_config_file};
+use component_base::{Component, Known, Lifecycle, Part, no_config_file};
 use controller::process::{CLIENT, DELEGATION, GENERIC, Leading, ProcessOptions, leader_election_flags, run_process};
 use controller::{ControllerSet, Environment, Selection, Stopped};
 
@@ -88,7 +88,7 @@ pub const COMPONENT: Component = Component {
         WITHOUT_EFFECT,
         UNSUPPORTED,
     ],
-    gates: Known::switching(&[component_base::zpages::GATES]),
+    gates: Known::switching(&[component_base::zpages::GATES]).of(Part::Cloud),
     prepare: no_config_file,
     drain: DRAIN,
 };

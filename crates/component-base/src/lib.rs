@@ -19,7 +19,7 @@ pub mod tls;
 pub mod version;
 pub mod zpages;
 
-pub use feature_gates::{Feature, Gates, Known, shared as shared_gates};
+pub use feature_gates::{Feature, Gates, Known, Part, shared as shared_gates};
 pub use flags::Versions;
 pub use lifecycle::Lifecycle;
 pub use run::{Component, no_config_file, run, run_with};

@@ -4,6 +4,7 @@ use crate::absent::ABSENT;
 use crate::feature::Feature;
 use crate::gate::{BINARY, DefinedIn, MinorVersion, Stage};
 use crate::gates::{Gates, State};
+use crate::parts::{self, Part};
 
 /// The names that stand for all gates of a stage.
 const GROUPS: [(&str, Stage); 2] = [("AllAlpha", Stage::Alpha), ("AllBeta", Stage::Beta)];
@@ -81,6 +82,8 @@ pub struct Known {
     /// The gates whose two sides its code has, and locked ones that it has alone. Others stay as they are, and setting them
     /// to anything else is refused.
     pub switches: &'static [&'static [Feature]],
+    /// Which binary of a cluster it is; none for those that have no part in any feature.
+    pub part: Option<Part>,
 }
 
 impl Known {
@@ -95,12 +98,19 @@ impl Known {
             DefinedIn::ControllerManager,
         ],
         switches: &[],
+        part: None,
     };
 
     /// The same, with what the code can switch.
     #[must_use]
     pub const fn switching(switches: &'static [&'static [Feature]]) -> Self {
         Self { switches, ..Self::KUBERNETES }
+    }
+
+    /// The same, of one of the binaries of a cluster.
+    #[must_use]
+    pub const fn of(self, part: Part) -> Self {
+        Self { part: Some(part), ..self }
     }
 
     /// Whether the binary knows a gate.
@@ -115,6 +125,22 @@ impl Known {
         self.switches.iter().any(|list| list.contains(&feature))
     }
 
+    /// Whether a gate takes any value: the code has both sides, or it is about other binaries only.
+    fn takes_any(&self, feature: Feature) -> bool {
+        let is_own = |parts: &[Part]| self.part.is_some_and(|part| parts.contains(&part));
+        self.switches(feature) || parts::of(feature).is_some_and(|parts| !is_own(parts))
+    }
+
+    /// The gates that the code has both sides of, though no part of the binary is told of in them. There should be none.
+    #[must_use]
+    pub fn untold(&self) -> Vec<Feature> {
+        let has_part = |feature: &Feature| {
+            let parts = parts::of(*feature).unwrap_or_default();
+            self.part.is_some_and(|part| parts.contains(&part))
+        };
+        self.features().filter(|feature| self.switches(*feature) && !has_part(feature)).collect()
+    }
+
     /// The gates that nobody can switch on, though the code has both sides, as they need others that are not to be had. There
     /// should be none.
     #[must_use]
@@ -124,7 +150,7 @@ impl Known {
 
     fn can_be_on(&self, feature: Feature) -> bool {
         let needs = || feature.gate().needs.iter().filter_map(|name| Feature::find(name));
-        (self.switches(feature) || has(feature)) && needs().all(|needed| self.can_be_on(needed))
+        (self.takes_any(feature) || has(feature)) && needs().all(|needed| self.can_be_on(needed))
     }
 
     /// Every gate that the binary knows.
@@ -169,7 +195,7 @@ impl Known {
         }
         let step = feature.gate().at(emulated);
         let wanted = asked.unwrap_or_else(|| step.is_some_and(|step| step.default));
-        let on = if self.switches(feature) { wanted } else { has(feature) };
+        let on = if self.takes_any(feature) { wanted } else { has(feature) };
         State { stage: step.map(|step| step.stage), on }
     }
 }
@@ -213,7 +239,7 @@ impl Asked {
         if step.locked && step.default != value {
             return self.errors.push(GateError::Locked { name, value });
         }
-        if !self.known.switches(feature) && has(feature) != value {
+        if !self.known.takes_any(feature) && has(feature) != value {
             return self.errors.push(GateError::OneSided { name, value });
         }
         let will_go = match step.stage {
@@ -276,7 +302,7 @@ impl Asked {
     /// Whether the version wants another side of the gate than this build has.
     fn stuck(&self, feature: Feature) -> bool {
         let default = |version| feature.gate().at(version).is_some_and(|step| step.default);
-        !self.known.switches(feature)
+        !self.known.takes_any(feature)
             && default(self.emulated) != default(BINARY)
             && default(self.emulated) != has(feature)
     }

@@ -7,6 +7,7 @@ mod feature;
 mod gate;
 mod gates;
 mod known;
+mod parts;
 pub mod shared;
 mod table;
 #[cfg(test)]
@@ -16,6 +17,7 @@ pub use feature::Feature;
 pub use gate::{BINARY, DefinedIn, Gate, MinorVersion, Stage, Step};
 pub use gates::Gates;
 pub use known::{GateError, Known, Resolved};
+pub use parts::Part;
 
 /// Every gate, by name.
 #[must_use]

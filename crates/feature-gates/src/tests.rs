@@ -106,6 +106,30 @@ fn settings_switch_what_can_be_switched() {
 }
 
 #[test]
+fn a_gate_of_other_binaries_takes_any_value() {
+    let set = |known: Known, name: &str| {
+        let resolved = known.resolve(&[(name.to_owned(), true)], BINARY, PLAIN);
+        resolved.map(|resolved| resolved.gates.enabled(Feature::find(name).unwrap())).ok()
+    };
+    let (proxy, manager) = (Known::KUBERNETES.of(Part::Proxy), Known::KUBERNETES.of(Part::ControllerManager));
+    for (known, name, expected) in [
+        (proxy, "MaxUnavailableStatefulSet", Some(true)),
+        (Known::KUBERNETES, "MaxUnavailableStatefulSet", Some(true)),
+        // It has a part in it, and not this side.
+        (manager, "MaxUnavailableStatefulSet", None),
+        // What it needs is about others, too.
+        (proxy, "WorkloadAwarePreemption", None),
+        // Nobody has this side.
+        (proxy, "QOSReserved", None),
+    ] {
+        assert_eq!(set(known, name), expected, "{name}");
+    }
+    let together = ["GenericWorkload", "GangScheduling", "WorkloadAwarePreemption"].map(|name| (name.to_owned(), true));
+    assert!(proxy.resolve(&together, BINARY, PLAIN).is_ok());
+    assert!(proxy.resolve(&[("MaxUnavailableStatefulSet".into(), false)], BINARY, PLAIN).is_ok());
+}
+
+#[test]
 fn what_cannot_be_is_refused() {
     for (line, emulated, expected) in [
         ("Nope=false", 36, "unrecognized feature gate: Nope"),
@@ -154,7 +178,7 @@ fn what_cannot_be_is_refused() {
 
 #[test]
 fn a_stage_leaves_what_is_named_and_what_is_locked() {
-    const FEW: Known = Known { defined_in: &[DefinedIn::ControllerManager], switches: &[Feature::LIST] };
+    const FEW: Known = Known { defined_in: &[DefinedIn::ControllerManager], switches: &[Feature::LIST], part: None };
     let settings = [("AllAlpha".to_owned(), true), (ON_EXIT.name().to_owned(), false)];
     let gates = FEW.resolve(&settings, BINARY, PLAIN).expect("all can be switched").gates;
     let shown: Vec<_> = gates.iter().collect();

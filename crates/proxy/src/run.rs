@@ -17,7 +17,7 @@ use component_base::flags::{Errors, Options};
 use component_base::metrics::{Metrics, MetricsOptions};
 use component_base::serving::{BoxError, PortSharing, Request, Response, Security, Server, bind, handler_fn, text};
 use component_base::zpages::Zpages;
-use component_base::{Component, Known, Lifecycle, notify};
+use component_base::{Component, Known, Lifecycle, Part, notify};
 use http::{HeaderValue, StatusCode, header};
 use parking_lot::Mutex;
 use sys::exec::LinuxExec;
@@ -53,7 +53,7 @@ const COMPONENT: Component = Component {
     name: NAME,
     about: "Steers traffic for Services to the pods behind them.",
     flags: options::FLAGS,
-    gates: Known::switching(&[component_base::zpages::GATES]),
+    gates: Known::switching(&[component_base::zpages::GATES]).of(Part::Proxy),
     prepare: options::prepare,
     drain: Duration::from_secs(5),
 };

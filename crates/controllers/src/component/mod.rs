@@ -16,7 +16,7 @@ use component_base::shared_gates::{
     CLUSTER_TRUST_BUNDLE, COORDINATED_ELECTION, EXTENDED_RESOURCE, GENERIC_WORKLOAD, POD_CERTIFICATE_REQUEST,
     STORAGE_VERSION_API, STORAGE_VERSION_MIGRATOR,
 };
-use component_base::{Component, Feature, Gates, Known, Lifecycle, no_config_file};
+use component_base::{Component, Feature, Gates, Known, Lifecycle, Part, no_config_file};
 use controller::process::{Leading, run_process};
 use controller::{ControllerSet, Environment, Stopped};
 
@@ -38,7 +38,8 @@ const GATES: Known = Known::switching(&[
     crate::workloads::stateful_set::GATES,
     crate::devices::resource_claim::GATES,
     component_base::zpages::GATES,
-]);
+])
+.of(Part::ControllerManager);
 
 /// The binary.
 pub const COMPONENT: Component = Component {

@@ -21,7 +21,7 @@ pub(crate) use validate::{LIMITED_SWAP, content_type};
 /// The gates that change something here.
 pub(crate) mod gates {
     pub(crate) use component_base::shared_gates::{DECLARED_FEATURES, EXTENDED_RESOURCE};
-    use component_base::{Feature, Known};
+    use component_base::{Feature, Known, Part};
 
     pub(crate) const CPU_POLICY_ALPHA_OPTIONS: Feature = Feature::named("CPUManagerPolicyAlphaOptions");
     pub(crate) const CPU_POLICY_BETA_OPTIONS: Feature = Feature::named("CPUManagerPolicyBetaOptions");
@@ -39,8 +39,6 @@ pub(crate) mod gates {
     pub(crate) const RESTART_ALL_CONTAINERS: Feature = Feature::named("RestartAllContainersOnContainerExits");
     pub(crate) const ROTATE_SERVER_CERTIFICATE: Feature = Feature::named("RotateKubeletServerCertificate");
     pub(crate) const MOUNT_WITH_LABELS: Feature = Feature::named("SELinuxMount");
-    /// Nothing here asks it, but the next one needs it.
-    pub(crate) use component_base::shared_gates::CLUSTER_TRUST_BUNDLE;
     pub(crate) use component_base::shared_gates::CLUSTER_TRUST_BUNDLE_PROJECTION as TRUST_BUNDLES;
     pub(crate) use component_base::shared_gates::POD_CERTIFICATE_REQUEST as POD_CERTIFICATES;
 
@@ -66,11 +64,11 @@ pub(crate) mod gates {
             ROTATE_SERVER_CERTIFICATE,
             MOUNT_WITH_LABELS,
             POD_CERTIFICATES,
-            CLUSTER_TRUST_BUNDLE,
             TRUST_BUNDLES,
         ],
         component_base::zpages::GATES,
-    ]);
+    ])
+    .of(Part::Kubelet);
 }
 
 /// The kubelet's binary.

@@ -27,7 +27,7 @@ use component_base::health::Check;
 use component_base::metrics::{Metrics, MetricsOptions};
 use component_base::serving::{BoxError, text};
 use component_base::shared_gates::COORDINATED_ELECTION;
-use component_base::{Component, Gates, Known, Lifecycle};
+use component_base::{Component, Gates, Known, Lifecycle, Part};
 use controller::process::{Leading, run_process};
 use http::StatusCode;
 
@@ -62,7 +62,8 @@ pub const COMPONENT: Component = Component {
         plugins::DEVICE_GATES,
         plugins::GROUP_GATES,
         dra::Features::GATES,
-    ]),
+    ])
+    .of(Part::Scheduler),
     prepare: settings::prepare,
     drain: DRAIN,
 };

@@ -1,0 +1,113 @@
+//! Which binaries of a cluster have a part in which feature. A cluster is often given its gates as a whole, to all of its
+//! binaries: where a feature has no part, its gate means nothing and takes any value.
+//!
+//! Listed are the features that some binary of this build switches; what upstream's binary has a part in and this build's has
+//! not is listed all the same, so that it is refused there.
+
+use crate::feature::Feature;
+
+/// A binary of a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// kube-apiserver.
+    ApiServer,
+    /// kube-controller-manager.
+    ControllerManager,
+    /// kube-scheduler.
+    Scheduler,
+    /// kubelet.
+    Kubelet,
+    /// kube-proxy.
+    Proxy,
+    /// cloud-controller-manager.
+    Cloud,
+}
+
+use Part::{ApiServer as A, Cloud as C, ControllerManager as M, Kubelet as K, Proxy as P, Scheduler as S};
+
+/// By name.
+const PARTS: &[(Feature, &[Part])] = &[
+    (Feature::named("APIResponseCompression"), &[A]),
+    (Feature::named("AllowParsingUserUIDFromCertAuth"), &[A, M, S, K, C]),
+    (Feature::named("CBORServingAndStorage"), &[A]),
+    (Feature::named("CPUManagerPolicyAlphaOptions"), &[K]),
+    (Feature::named("CPUManagerPolicyBetaOptions"), &[K]),
+    (Feature::named("ClusterTrustBundle"), &[A, M]),
+    (Feature::named("ClusterTrustBundleProjection"), &[A, K]),
+    (Feature::named("ComponentFlagz"), &[A, M, S, K, P, C]),
+    (Feature::named("ComponentStatusz"), &[A, M, S, K, P, C]),
+    (Feature::named("ConstrainedImpersonation"), &[A]),
+    (Feature::named("ControllerManagerReleaseLeaderElectionLockOnExit"), &[M, C]),
+    (Feature::named("CoordinatedLeaderElection"), &[A, M, S, C]),
+    (Feature::named("DRAAdminAccess"), &[A, M, S]),
+    (Feature::named("DRAConsumableCapacity"), &[A, S, K]),
+    (Feature::named("DRADeviceBindingConditions"), &[A, S]),
+    (Feature::named("DRADeviceTaintRules"), &[A, M, S]),
+    (Feature::named("DRADeviceTaints"), &[A, M, S]),
+    (Feature::named("DRAExtendedResource"), &[A, M, S, K]),
+    (Feature::named("DRAListTypeAttributes"), &[A, S]),
+    (Feature::named("DRANodeAllocatableResources"), &[A, S, K]),
+    (Feature::named("DRAPartitionableDevices"), &[A, S]),
+    (Feature::named("DRAPrioritizedList"), &[A, M, S]),
+    (Feature::named("DRAResourceClaimDeviceStatus"), &[A, S]),
+    (Feature::named("DRAResourceClaimGranularStatusAuthorization"), &[A]),
+    (Feature::named("DRAResourcePoolStatus"), &[A, M]),
+    (Feature::named("DRASchedulerFilterTimeout"), &[S]),
+    (Feature::named("DRAWorkloadResourceClaims"), &[A, M, S, K]),
+    (Feature::named("DetectCacheInconsistency"), &[A]),
+    (Feature::named("DisableAllocatorDualWrite"), &[A]),
+    (Feature::named("DisableCPUQuotaWithExclusiveCPUs"), &[K]),
+    (Feature::named("DynamicResourceAllocation"), &[A, M, S, K]),
+    (Feature::named("ExtendWebSocketsToKubelet"), &[A, K]),
+    (Feature::named("GangScheduling"), &[S]),
+    (Feature::named("GenericWorkload"), &[A, M, S]),
+    (Feature::named("GracefulNodeShutdown"), &[K]),
+    (Feature::named("GracefulNodeShutdownBasedOnPodPriority"), &[K]),
+    (Feature::named("HPAConfigurableTolerance"), &[A, M]),
+    (Feature::named("HPAScaleToZero"), &[A, M]),
+    (Feature::named("InPlacePodVerticalScalingInitContainers"), &[A, S, K]),
+    (Feature::named("KMSv1"), &[A]),
+    (Feature::named("KubeletEnsureSecretPulledImages"), &[K]),
+    (Feature::named("KubeletPodResourcesListUseActivePods"), &[K]),
+    (Feature::named("KubeletServiceAccountTokenForCredentialProviders"), &[A, K]),
+    (Feature::named("ManifestBasedAdmissionControlConfig"), &[A]),
+    (Feature::named("MaxUnavailableStatefulSet"), &[A, M]),
+    (Feature::named("MutatingAdmissionPolicy"), &[A]),
+    (Feature::named("NodeDeclaredFeatures"), &[A, S, K]),
+    (Feature::named("NominatedNodeNameForExpectation"), &[A, S]),
+    (Feature::named("OpportunisticBatching"), &[S]),
+    (Feature::named("PodCertificateRequest"), &[A, M, K]),
+    (Feature::named("PreventStaticPodAPIReferences"), &[A, K]),
+    (Feature::named("RemoteRequestHeaderUID"), &[A, M, S, K, C]),
+    (Feature::named("ResourceHealthStatus"), &[A, K]),
+    (Feature::named("ResourceHealthStatusMessage"), &[A, K]),
+    (Feature::named("RestartAllContainersOnContainerExits"), &[A, K]),
+    (Feature::named("RotateKubeletServerCertificate"), &[K]),
+    (Feature::named("SELinuxChangePolicy"), &[A, M, K]),
+    (Feature::named("SELinuxMount"), &[M, S, K]),
+    (Feature::named("StorageCapacityScoring"), &[S]),
+    (Feature::named("StorageVersionAPI"), &[A, M]),
+    (Feature::named("StorageVersionMigrator"), &[A, M]),
+    (Feature::named("StructuredAuthenticationConfigurationEgressSelector"), &[A]),
+    (Feature::named("StructuredAuthenticationConfigurationJWKSMetrics"), &[A]),
+    (Feature::named("TopologyAwareWorkloadScheduling"), &[A, S]),
+    (Feature::named("UnknownVersionInteroperabilityProxy"), &[A]),
+    (Feature::named("VolumeLimitScaling"), &[S, K]),
+    (Feature::named("WorkloadAwarePreemption"), &[A, S]),
+];
+
+/// The binaries with a part in a feature; none where that is not known.
+pub(crate) fn of(feature: Feature) -> Option<&'static [Part]> {
+    PARTS.iter().find(|(own, _)| *own == feature).map(|(_, parts)| *parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_are_listed_once_by_name() {
+        let names: Vec<&str> = PARTS.iter().map(|(feature, _)| feature.name()).collect();
+        assert!(names.is_sorted_by(|one, other| one < other), "{names:?}");
+    }
+}
