@@ -125,20 +125,21 @@ impl Known {
         self.switches.iter().any(|list| list.contains(&feature))
     }
 
+    /// Whether the binary has a part in a feature; none where nobody is told of in it.
+    fn has_part(&self, feature: Feature) -> Option<bool> {
+        parts::of(feature).map(|parts| self.part.is_some_and(|part| parts.contains(&part)))
+    }
+
     /// Whether a gate takes any value: the code has both sides, or it is about other binaries only.
     fn takes_any(&self, feature: Feature) -> bool {
-        let is_own = |parts: &[Part]| self.part.is_some_and(|part| parts.contains(&part));
-        self.switches(feature) || parts::of(feature).is_some_and(|parts| !is_own(parts))
+        self.switches(feature) || self.has_part(feature) == Some(false)
     }
 
     /// The gates that the code has both sides of, though no part of the binary is told of in them. There should be none.
     #[must_use]
     pub fn untold(&self) -> Vec<Feature> {
-        let has_part = |feature: &Feature| {
-            let parts = parts::of(*feature).unwrap_or_default();
-            self.part.is_some_and(|part| parts.contains(&part))
-        };
-        self.features().filter(|feature| self.switches(*feature) && !has_part(feature)).collect()
+        let is_untold = |feature: &Feature| self.switches(*feature) && self.has_part(*feature) != Some(true);
+        self.features().filter(is_untold).collect()
     }
 
     /// The gates that nobody can switch on, though the code has both sides, as they need others that are not to be had. There

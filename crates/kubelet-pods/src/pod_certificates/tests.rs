@@ -127,6 +127,8 @@ async fn a_request_that_is_gone_is_made_anew_and_a_late_renewal_told() {
     bench.credential().await.unwrap_err();
     assert_eq!(bench.requests().len(), 0);
     tokio::time::sleep(PATIENCE + Duration::from_secs(1)).await;
+    // As the Node authorizer answers of what is not there.
+    bench.server.fail_next("GET", &[403]);
     bench.credential().await.unwrap_err();
     assert_eq!(bench.requests().len(), 1);
 
