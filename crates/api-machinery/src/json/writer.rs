@@ -73,6 +73,15 @@ impl Default for Writer {
     }
 }
 
+/// Whether some of this JSON may have to be written otherwise. Many bytes at once are looked at, and all of these.
+fn may_change(json: &[u8]) -> bool {
+    const THESE: [u8; 8] = [b' ', b'\t', b'\r', b'\n', b'<', b'>', b'&', 0xe2];
+    let is_one = |byte: &u8| THESE.iter().fold(0, |one, this| one | u8::from(byte == this));
+    let some = |bytes: &[u8]| bytes.iter().fold(0, |some, byte| some | is_one(byte)) != 0;
+    let (words, rest) = json.as_chunks::<32>();
+    words.iter().any(|word| some(word)) || some(rest)
+}
+
 impl Writer {
     /// An empty text of an object that clients are shown: kinds that stand within it say what they are.
     pub(super) fn of_object() -> Self {
@@ -145,8 +154,7 @@ impl Writer {
     /// Writes text that is JSON already, and somebody else's: as upstream does, without space between its parts, and with
     /// Go's escapes.
     pub fn compacted(&mut self, json: &str) {
-        let may_change = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b'<' | b'>' | b'&' | 0xe2);
-        if !json.as_bytes().iter().any(may_change) {
+        if !may_change(json.as_bytes()) {
             return self.raw(json);
         }
         let (mut in_text, mut is_escaped) = (false, false);
