@@ -136,7 +136,7 @@ pub struct Attributes {
     /// The object's name; empty while it is still to be generated.
     pub name: String,
     /// Who asks.
-    pub user: UserInfo,
+    pub user: Arc<UserInfo>,
     /// Whether nothing is to be stored.
     pub dry_run: bool,
     /// The options of the operation.

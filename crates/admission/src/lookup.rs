@@ -67,13 +67,13 @@ pub trait Lookup: Send + Sync {
     /// Where the objects of a kind are.
     fn resource_of(&self, kind: &GroupVersionKind) -> Option<ParamResource>;
     /// What the authorizer says to a question of an expression.
-    async fn decide(&self, user: &UserInfo, question: &Question) -> Decision;
+    async fn decide(&self, user: &Arc<UserInfo>, question: &Question) -> Decision;
     /// Creates a namespace of this name.
     async fn create_namespace(&self, name: &str) -> Result<(), ApiError>;
     /// What the authorizer says to something else that the caller may want to do.
-    async fn authorize(&self, user: &UserInfo, access: &ResourceAttributes<'_>) -> Decision;
+    async fn authorize(&self, user: &Arc<UserInfo>, access: &ResourceAttributes<'_>) -> Decision;
     /// Whether the caller may do something else, which some plugins ask.
-    async fn is_allowed(&self, user: &UserInfo, access: &ResourceAttributes<'_>) -> bool {
+    async fn is_allowed(&self, user: &Arc<UserInfo>, access: &ResourceAttributes<'_>) -> bool {
         self.authorize(user, access).await.allowed
     }
 }

@@ -116,7 +116,7 @@ impl admission::Lookup for RegistryLookup {
         Some(ParamResource { resource: info.resource.to_owned(), namespaced: info.namespaced })
     }
 
-    async fn decide(&self, user: &UserInfo, question: &Question) -> authorizer::Decision {
+    async fn decide(&self, user: &Arc<UserInfo>, question: &Question) -> authorizer::Decision {
         let status = reviews::decide(&*self.authorizer, user, question).await;
         let error = Some(status.evaluation_error).filter(|error| !error.is_empty());
         authorizer::Decision { allowed: status.allowed, reason: status.reason, error }
@@ -131,10 +131,10 @@ impl admission::Lookup for RegistryLookup {
         resource.create(&server_request(resource.rule_context(), ""), Box::new(namespace), &hooks).await.map(drop)
     }
 
-    async fn authorize(&self, user: &UserInfo, access: &ResourceAttributes<'_>) -> authorizer::Decision {
+    async fn authorize(&self, user: &Arc<UserInfo>, access: &ResourceAttributes<'_>) -> authorizer::Decision {
         let version = if access.version.is_empty() { "*" } else { access.version };
         let attributes = Attributes {
-            user: user.clone(),
+            user: Arc::clone(user),
             verb: access.verb.to_owned(),
             resource_request: true,
             namespace: access.namespace.to_owned(),

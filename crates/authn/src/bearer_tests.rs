@@ -48,7 +48,8 @@ async fn browsers_hide_the_token_among_subprotocols() {
     for (name, protocols, expected) in cases {
         let headers = [upgrade[0], upgrade[1], ("sec-websocket-protocol", protocols.as_str())];
         let got = authenticator.authenticate(&request("/", &headers), &[]).await;
-        let got = got.map(|found| found.map(|identity| identity.user.username)).map_err(|error| error.to_string());
+        let got =
+            got.map(|found| found.map(|identity| identity.user.username.clone())).map_err(|error| error.to_string());
         assert_eq!(got.as_ref().map(|user| user.as_deref()).map_err(String::as_str), expected, "{name}");
     }
     let plain = request("/", &[("sec-websocket-protocol", good.as_str())]);

@@ -54,7 +54,9 @@ impl Authenticator for ClientCertificate {
             return Ok(known);
         }
         let Some(leaf) = verified_leaf(&bundle, peer, now)? else { return Ok(None) };
-        let identity = identity(&leaf, self.subject_uid)?;
+        let mut identity = identity(&leaf, self.subject_uid)?;
+        // What is known is marked already: nobody has to copy it for that.
+        identity.iter_mut().for_each(Identity::mark_authenticated);
         self.verified.put(peer, &bundle, now, &identity);
         Ok(identity)
     }
@@ -92,7 +94,7 @@ fn identity(leaf: &Certificate, subject_uid: SubjectUid) -> Result<Option<Identi
         groups: subject.organizations(),
         extra: single_valued([(CREDENTIAL_ID_KEY, format!("X509SHA256={}", leaf.fingerprint_sha256()))]),
     };
-    Ok(Some(Identity { user, certificate_ends: Some(leaf.not_after()), ..Identity::default() }))
+    Ok(Some(Identity { certificate_ends: Some(leaf.not_after()), ..Identity::of(user) }))
 }
 
 fn uid(leaf: &Certificate) -> Result<String, AuthnError> {

@@ -19,7 +19,7 @@ async fn the_subject_is_the_user_and_the_fingerprint_the_credential() {
     let identity = run(&ca, &peer, 0).await.unwrap().unwrap();
     assert_eq!(identity.user.username, "alice");
     assert_eq!(identity.certificate_ends, Some(at(3600)));
-    assert_eq!(identity.user.groups, ["b", "a", "b"]);
+    assert_eq!(identity.user.groups, ["b", "a", "b", "system:authenticated"]);
     assert_eq!(identity.user.uid, "");
     let id = identity.credential_id().unwrap();
     assert!(id.starts_with("X509SHA256=") && id.len() == "X509SHA256=".len() + 64, "{id}");
@@ -59,7 +59,8 @@ async fn a_uid_in_the_subject_is_read_when_switched_on() {
         let mut spec = pki::CertificateSpec::client("", &[], std::time::Duration::from_secs(60));
         spec.subject = pki::Name::from_attributes(attributes);
         let peer = issue(&ca, &spec);
-        let got = run(&ca, &peer, 0).await.map(|found| found.unwrap().user.uid).map_err(|error| error.to_string());
+        let got =
+            run(&ca, &peer, 0).await.map(|found| found.unwrap().user.uid.clone()).map_err(|error| error.to_string());
         assert_eq!(got.as_deref().map_err(String::as_str), expected, "{uids:?}");
         let ignoring = ClientCertificate::new(pool(&ca), clock(0), SubjectUid::Ignored);
         let identity = ignoring.authenticate(&request("/", &[]), &peer).await.unwrap().unwrap();
@@ -78,7 +79,7 @@ async fn a_chain_that_was_verified_stands_until_time_or_bundle_say_otherwise() {
     let (alice, bob) = (issue(&ca, &spec("alice")), issue(&ca, &spec("bob")));
     let user = async |peer: &[CertificateDer<'static>]| {
         let found = authenticator.authenticate(&request("/", &[]), peer).await;
-        found.map(|found| found.unwrap().user.username).map_err(|error| error.to_string())
+        found.map(|found| found.unwrap().user.username.clone()).map_err(|error| error.to_string())
     };
     for _ in 0..2 {
         assert_eq!(user(&alice).await.as_deref(), Ok("alice"));

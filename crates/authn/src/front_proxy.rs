@@ -128,7 +128,7 @@ impl Authenticator for FrontProxy {
         if !self.allowed_names.is_empty() && !self.allowed_names.contains(&name) {
             return Err(AuthnError::Refused(format!("x509: subject with cn={name} is not in the allowed list")));
         }
-        Ok(self.headers.user(&request.headers).map(|user| Identity { user, ..Identity::default() }))
+        Ok(self.headers.user(&request.headers).map(Identity::of))
     }
 }
 

@@ -3,6 +3,7 @@
 pub use api_types::authentication_v1::UserInfo;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use api_machinery::leaf::StringList;
@@ -24,7 +25,7 @@ pub const CREDENTIAL_ID_KEY: &str = "authentication.kubernetes.io/credential-id"
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Identity {
     /// Name, uid, groups and extra.
-    pub user: UserInfo,
+    pub user: Arc<UserInfo>,
     /// The audiences the credential is valid for, of those asked for; empty when the kind of credential has none.
     pub audiences: Vec<String>,
     /// Annotations for the audit event, in order.
@@ -39,8 +40,13 @@ impl Identity {
     /// An identity of name and groups only.
     #[must_use]
     pub fn new(name: &str, groups: Vec<String>) -> Self {
-        let user = UserInfo { username: name.to_owned(), groups, ..UserInfo::default() };
-        Self { user, ..Self::default() }
+        Self::of(UserInfo { username: name.to_owned(), groups, ..UserInfo::default() })
+    }
+
+    /// An identity of which nothing but the user is known.
+    #[must_use]
+    pub fn of(user: UserInfo) -> Self {
+        Self { user: Arc::new(user), ..Self::default() }
     }
 
     /// Which credential was used, if its kind has IDs: `X509SHA256=...` or `JTI=...`.
@@ -53,7 +59,7 @@ impl Identity {
     pub(crate) fn mark_authenticated(&mut self) {
         let marked = self.user.groups.iter().any(|group| group == AUTHENTICATED || group == UNAUTHENTICATED);
         if self.user.username != ANONYMOUS && !marked {
-            self.user.groups.push(AUTHENTICATED.to_owned());
+            Arc::make_mut(&mut self.user).groups.push(AUTHENTICATED.to_owned());
         }
     }
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use crate::authenticator::{AuthnError, TokenAuthenticator};
 use crate::csv;
-use crate::identity::{API_SERVER_USER, AUTHENTICATED, Identity, MASTERS};
+use crate::identity::{API_SERVER_USER, AUTHENTICATED, Identity, MASTERS, UserInfo};
 
 /// Why a token file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -74,8 +74,8 @@ impl StaticTokens {
             }
             let groups = rest.first().map(String::as_str).unwrap_or_default();
             let groups = groups.split(',').filter(|group| !group.is_empty()).map(str::to_owned).collect();
-            let mut identity = Identity::new(user, groups);
-            identity.user.uid.clone_from(uid);
+            let identity =
+                Identity::of(UserInfo { username: user.clone(), uid: uid.clone(), groups, ..UserInfo::default() });
             if out.identities.insert(token.clone(), identity).is_some() {
                 tracing::warn!(path, record = index + 1, "duplicate token has been found in token file");
             }
@@ -86,8 +86,10 @@ impl StaticTokens {
     /// The one token by which the API server calls itself: user `system:apiserver` with `uid`, in `system:masters`.
     #[must_use]
     pub fn loopback(token: &str, uid: &str) -> Self {
-        let mut identity = Identity::new(API_SERVER_USER, vec![AUTHENTICATED.to_owned(), MASTERS.to_owned()]);
-        uid.clone_into(&mut identity.user.uid);
+        let groups = vec![AUTHENTICATED.to_owned(), MASTERS.to_owned()];
+        let user =
+            UserInfo { username: API_SERVER_USER.to_owned(), uid: uid.to_owned(), groups, ..UserInfo::default() };
+        let identity = Identity::of(user);
         Self { identities: HashMap::from([(token.to_owned(), identity)]) }
     }
 }

@@ -105,7 +105,7 @@ impl WebhookTokens {
         if !status.authenticated {
             return if status.error.is_empty() { Ok(None) } else { Err(AuthnError::Refused(status.error)) };
         }
-        Ok(Some(Identity { user: status.user, audiences: granted, ..Identity::default() }))
+        Ok(Some(Identity { audiences: granted, ..Identity::of(status.user) }))
     }
 }
 

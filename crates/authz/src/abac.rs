@@ -183,7 +183,7 @@ mod tests {
         ] {
             let parts: Vec<&str> = place.split('/').collect();
             let attributes = Attributes {
-                user: user(who),
+                user: user(who).into(),
                 verb: verb.into(),
                 resource_request: true,
                 namespace: parts[0].into(),
@@ -208,7 +208,7 @@ mod tests {
             ("old", "get", "/version", false),
         ] {
             let attributes =
-                Attributes { user: user(who), verb: verb.into(), path: path.into(), ..Attributes::default() };
+                Attributes { user: user(who).into(), verb: verb.into(), path: path.into(), ..Attributes::default() };
             assert_eq!(abac.decide(&attributes).decision == Decision::Allow, allowed, "{who} {verb} {path}");
         }
     }

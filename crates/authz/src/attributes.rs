@@ -1,5 +1,7 @@
 //! What an authorizer may know of a request.
 
+use std::sync::Arc;
+
 use api_types::authentication_v1::UserInfo;
 
 /// One requirement of a field or label selector.
@@ -17,7 +19,7 @@ pub struct SelectorRequirement {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Attributes {
     /// The caller.
-    pub user: UserInfo,
+    pub user: Arc<UserInfo>,
     /// Such as `get`, `list`, `create`; the HTTP method in lower case for paths.
     pub verb: String,
     /// Whether it is about a resource.

@@ -169,7 +169,7 @@ mod tests {
         let mut attributes = Attributes::default();
         let refused = chain.authorize(&attributes).await;
         assert_eq!(refused.reason, "Everything is forbidden.\nEverything is forbidden.");
-        attributes.user.groups.push("system:masters".into());
+        Arc::make_mut(&mut attributes.user).groups.push("system:masters".into());
         assert_eq!(chain.authorize(&attributes).await.decision, Decision::Allow);
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn answers(attributes: &Attributes) -> Arc<Answers> {
 /// too: what comes next begins then, and need not look at the clock.
 pub(crate) async fn answered<T: Send>(
     cx: &Context,
-    user: &UserInfo,
+    user: &Arc<UserInfo>,
     answers: &Answers,
     mut begun: Instant,
     mut evaluate: impl FnMut() -> T + Send,

@@ -117,7 +117,7 @@ mod tests {
     fn of(namespace: &str, user: &str) -> Attributes {
         let mut attributes = Attributes { namespace: namespace.into(), ..create("", "events") };
         attributes.kind.kind = "Event".into();
-        attributes.user.username = user.into();
+        Arc::make_mut(&mut attributes.user).username = user.into();
         attributes
     }
 

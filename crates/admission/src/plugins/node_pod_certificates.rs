@@ -101,6 +101,8 @@ impl Named<'_> {
 
 #[cfg(test)]
 mod tests {
+    use api_types::authentication_v1::UserInfo;
+
     use super::*;
     use crate::plugins::node_restriction::ENTRY;
     use crate::plugins::testing::{Fixture, create};
@@ -121,8 +123,8 @@ mod tests {
         let fixture = Fixture::default().with(vec![node]).with(vec![pod, mirror]).with(vec![account]);
         let mut attributes =
             Attributes { namespace: "s".into(), ..create("certificates.k8s.io", "podcertificaterequests") };
-        attributes.user.username = "system:node:n".into();
-        attributes.user.groups = vec!["system:nodes".into()];
+        let (username, groups) = ("system:node:n".into(), vec!["system:nodes".into()]);
+        attributes.user = UserInfo { username, groups, ..UserInfo::default() }.into();
         type Change = fn(&mut PodCertificateRequestSpec);
         let rows: [(Change, &str); 6] = [
             (|_| {}, ""),

@@ -23,7 +23,7 @@ fn fixture() -> Fixture {
 fn by_node(group: &str, resource: &str, name: &str) -> Attributes {
     let user =
         UserInfo { username: "system:node:n1".into(), groups: vec!["system:nodes".into()], ..UserInfo::default() };
-    Attributes { user, name: name.into(), namespace: "a".into(), ..create(group, resource) }
+    Attributes { user: user.into(), name: name.into(), namespace: "a".into(), ..create(group, resource) }
 }
 
 fn mirror() -> Pod {

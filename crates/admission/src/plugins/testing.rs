@@ -56,7 +56,7 @@ pub(crate) fn create(group: &str, resource: &str) -> Attributes {
         subresource: String::new(),
         namespace: String::new(),
         name: "x".into(),
-        user: UserInfo::default(),
+        user: Arc::default(),
         dry_run: false,
         warnings: Warnings::default(),
         annotations: crate::Annotations::default(),
@@ -180,7 +180,7 @@ impl Lookup for Fixture {
             _ => None,
         }
     }
-    async fn decide(&self, _: &UserInfo, question: &Question) -> Decision {
+    async fn decide(&self, _: &Arc<UserInfo>, question: &Question) -> Decision {
         let wanted: (&str, &str) = (&question.verb, &question.name);
         Decision { allowed: self.allowed.contains(&wanted), ..Decision::default() }
     }
@@ -194,7 +194,7 @@ impl Lookup for Fixture {
             }
         }
     }
-    async fn authorize(&self, _: &UserInfo, access: &ResourceAttributes<'_>) -> Decision {
+    async fn authorize(&self, _: &Arc<UserInfo>, access: &ResourceAttributes<'_>) -> Decision {
         self.wishes.lock().push(format!(
             "{} {}/{}/{}/{} {}/{}",
             access.verb,

@@ -74,7 +74,7 @@ fn plugin() -> Box<dyn Plugin> {
 
 fn attributes() -> Attributes {
     let user = UserInfo { username: "ann".into(), ..UserInfo::default() };
-    Attributes { namespace: "shop".into(), user, ..create("", "pods") }
+    Attributes { namespace: "shop".into(), user: user.into(), ..create("", "pods") }
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use api_machinery::meta::{self, Status};
 use api_machinery::object::Object;
 use api_types::admission_v1::{self, AdmissionRequest, AdmissionResponse};
 use api_types::admission_v1beta1;
+use api_types::authentication_v1::UserInfo;
 use bytes::Bytes;
 
 use crate::{Attributes, Pass};
@@ -99,7 +100,7 @@ pub(super) fn question(
         name: attributes.name.clone(),
         namespace: attributes.namespace.clone(),
         operation: attributes.operation.as_str().to_owned(),
-        user_info: attributes.user.clone(),
+        user_info: UserInfo::clone(&attributes.user),
         object: raw(shown.object),
         old_object: raw(shown.old),
         dry_run: Some(attributes.dry_run),

@@ -1,5 +1,7 @@
 //! What authorizers may know of a request.
 
+use std::sync::Arc;
+
 use api_machinery::fields::FieldSelector;
 use api_machinery::labels::{Operator, Selector};
 use api_types::authentication_v1::UserInfo;
@@ -8,9 +10,9 @@ use authz::{Attributes, SelectorRequirement};
 use crate::request::RequestInfo;
 
 /// The attributes of a request that a user makes.
-pub(crate) fn attributes(user: &UserInfo, info: &RequestInfo) -> Attributes {
+pub(crate) fn attributes(user: &Arc<UserInfo>, info: &RequestInfo) -> Attributes {
     Attributes {
-        user: user.clone(),
+        user: Arc::clone(user),
         verb: info.verb.clone(),
         resource_request: info.is_resource,
         namespace: info.namespace.clone(),

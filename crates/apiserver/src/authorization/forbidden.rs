@@ -46,7 +46,7 @@ mod tests {
     fn refused(path: &str, reason: &str) -> String {
         let info = RequestInfo::new(&http::Method::GET, path, &crate::request::Query::default()).unwrap();
         let user = UserInfo { username: "a<b".into(), ..UserInfo::default() };
-        forbidden(&attributes(&user, &info), &Outcome::no_opinion(reason)).message
+        forbidden(&attributes(&user.into(), &info), &Outcome::no_opinion(reason)).message
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl Impersonations {
         let Some(verb) = mode.verb_on(&attributes.verb) else {
             return check_all(mode, authorizer, &asking, preferences).await;
         };
-        let attributes = Attributes { user: asking.clone(), verb, ..attributes.clone() };
+        let attributes = Attributes { user: asking.clone().into(), verb, ..attributes.clone() };
         let whom = format!("{:?} {:?}", mode, mode.remembered(preferences));
         let request = self.key(&whom, &told(&attributes));
         if self.knows(&self.requests, &request) {
@@ -187,7 +187,7 @@ async fn check(authorizer: &dyn Authorizer, attributes: &Attributes) -> Result<(
 
 fn of_check(asking: &UserInfo, verb: &str, own: &ImpersonationCheck) -> Attributes {
     Attributes {
-        user: asking.clone(),
+        user: asking.clone().into(),
         verb: verb.to_owned(),
         resource_request: true,
         group: own.group.to_owned(),

@@ -23,5 +23,5 @@ pub(super) async fn impersonate(
     Impersonation::strip(request.headers_mut());
     cx.metrics.identity.impersonation_filter.observe((cx.clock().monotonic() - begun).as_secs_f64());
     audit_identity::impersonated(&request, &granted.user, &granted.constraint);
-    Ok(request.impersonating(granted.user))
+    Ok(request.impersonating(granted.user.into()))
 }

@@ -28,13 +28,13 @@ pub(crate) struct Received(());
 /// It is known who sent it.
 #[derive(Debug)]
 pub(crate) struct Authenticated {
-    user: UserInfo,
+    user: Arc<UserInfo>,
 }
 
 /// The sender may do what it asks for.
 #[derive(Debug)]
 pub(crate) struct Authorized {
-    user: UserInfo,
+    user: Arc<UserInfo>,
 }
 
 /// A request.
@@ -86,18 +86,18 @@ impl Request<Received> {
         &self.parts
     }
 
-    pub(super) fn authenticated(self, user: UserInfo) -> Request<Authenticated> {
+    pub(super) fn authenticated(self, user: Arc<UserInfo>) -> Request<Authenticated> {
         self.at(Authenticated { user })
     }
 }
 
 impl Request<Authenticated> {
     /// Whom the sender says it is, until it is impersonating somebody.
-    pub(super) fn sender(&self) -> &UserInfo {
+    pub(super) fn sender(&self) -> &Arc<UserInfo> {
         &self.stage.user
     }
 
-    pub(super) fn impersonating(mut self, user: UserInfo) -> Self {
+    pub(super) fn impersonating(mut self, user: Arc<UserInfo>) -> Self {
         self.stage.user = user;
         self
     }
@@ -111,7 +111,7 @@ impl Request<Authenticated> {
 impl Request<Authorized> {
     /// On whose behalf the request runs.
     #[must_use]
-    pub(crate) fn user(&self) -> &UserInfo {
+    pub(crate) fn user(&self) -> &Arc<UserInfo> {
         &self.stage.user
     }
 

@@ -1,5 +1,7 @@
 //! Admission of one request: the plugins, and what else must hold inside the transaction.
 
+use std::sync::Arc;
+
 use api_machinery::field_path::ErrorList;
 use api_machinery::gvk::{GroupKind, GroupVersionKind};
 use api_machinery::meta::{CreateOptions, DeleteOptions, ObjectMeta, UpdateOptions};
@@ -29,7 +31,7 @@ use crate::warnings::Warnings;
 pub(super) struct Admitting<'a> {
     cx: &'a ApiCx,
     target: &'a Target,
-    user: &'a UserInfo,
+    user: &'a Arc<UserInfo>,
     warnings: &'a Warnings,
     audit: &'a audit::Context,
     /// What plugins look up is looked up once.
@@ -108,7 +110,7 @@ impl<'a> Admitting<'a> {
             kind: self.kind(),
             namespace: if is_namespace { name.clone() } else { self.target.namespace.clone() },
             name,
-            user: self.user.clone(),
+            user: Arc::clone(self.user),
             dry_run: self.dry_run,
             options: self.options(operation),
             deadline: self.deadline,

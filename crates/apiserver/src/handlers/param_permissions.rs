@@ -1,6 +1,8 @@
 //! Who writes a policy with parameters, or binds one, has to be allowed to read the parameters: what a policy says of a
 //! request may tell of them. Asked after all other rules passed, as upstream asks it.
 
+use std::sync::Arc;
+
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::gvk::GroupVersionKind;
 use api_machinery::object::{Kind as _, Object};
@@ -20,7 +22,7 @@ const ALL: &str = "*";
 /// What somebody wants to write, and what was there before.
 pub(super) struct Written<'a> {
     pub(super) cx: &'a ApiCx,
-    pub(super) user: &'a UserInfo,
+    pub(super) user: &'a Arc<UserInfo>,
     pub(super) object: &'a dyn Object,
     pub(super) old: Option<&'a dyn Object>,
 }
@@ -52,7 +54,7 @@ impl Written<'_> {
     }
 
     async fn may(&self, attributes: Attributes) -> Result<(), Option<String>> {
-        let attributes = Attributes { user: self.user.clone(), resource_request: true, ..attributes };
+        let attributes = Attributes { user: Arc::clone(self.user), resource_request: true, ..attributes };
         let outcome = self.cx.authorizer.authorize(&attributes).await;
         if outcome.decision == Decision::Allow { Ok(()) } else { Err(outcome.error) }
     }

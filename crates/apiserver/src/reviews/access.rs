@@ -28,13 +28,13 @@ pub(super) struct LocalSubjectAccessReviews;
 pub(super) struct SelfSubjectAccessReviews;
 
 /// The user of a review is taken literally: no group is added.
-fn user_of(spec: &SubjectAccessReviewSpec) -> UserInfo {
-    UserInfo {
+fn user_of(spec: &SubjectAccessReviewSpec) -> Arc<UserInfo> {
+    Arc::new(UserInfo {
         username: spec.user.clone(),
         uid: spec.uid.clone(),
         groups: spec.groups.clone(),
         extra: spec.extra.clone(),
-    }
+    })
 }
 
 #[async_trait]

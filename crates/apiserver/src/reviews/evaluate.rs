@@ -1,5 +1,7 @@
 //! Answering access reviews: the attributes they describe, put to the authorizers.
 
+use std::sync::Arc;
+
 use api_machinery::fields::FieldSelector;
 use api_machinery::labels::{Operator, Selector};
 use api_types::authentication_v1::UserInfo;
@@ -16,7 +18,7 @@ type Parsed = (Vec<SelectorRequirement>, bool);
 /// Decides; the review has passed its rules.
 pub(super) async fn evaluate(
     authorizer: &dyn Authorizer,
-    user: UserInfo,
+    user: Arc<UserInfo>,
     resource: Option<&ResourceAttributes>,
     path: Option<&NonResourceAttributes>,
 ) -> SubjectAccessReviewStatus {
@@ -41,12 +43,12 @@ pub(super) async fn evaluate(
 /// Decides about a question of an expression: of the user, or of the service account that it names.
 pub(crate) async fn decide(
     authorizer: &dyn Authorizer,
-    user: &UserInfo,
+    user: &Arc<UserInfo>,
     question: &Question,
 ) -> SubjectAccessReviewStatus {
     let user = match &question.service_account {
-        Some((namespace, name)) => service_account(namespace, name),
-        None => user.clone(),
+        Some((namespace, name)) => service_account(namespace, name).into(),
+        None => Arc::clone(user),
     };
     if question.resource.is_empty() {
         let path = NonResourceAttributes { path: question.path.clone(), verb: question.verb.clone() };
@@ -76,7 +78,7 @@ fn service_account(namespace: &str, name: &str) -> UserInfo {
     UserInfo { username: authn::service_account::username(namespace, name), groups, ..UserInfo::default() }
 }
 
-fn of_resource(user: UserInfo, resource: &ResourceAttributes, problems: &mut Vec<String>) -> Attributes {
+fn of_resource(user: Arc<UserInfo>, resource: &ResourceAttributes, problems: &mut Vec<String>) -> Attributes {
     let mut use_selector = |name: &str, (requirements, failed): Parsed| {
         if failed {
             let how = if requirements.is_empty() { "ignored" } else { "partially ignored" };
@@ -182,9 +184,9 @@ mod tests {
             field_selector: Some(FieldSelectorAttributes { raw_selector: raw.into(), ..Default::default() }),
             ..ResourceAttributes::default()
         };
-        let good = evaluate(&Echo, UserInfo::default(), Some(&with("a=b")), None).await;
+        let good = evaluate(&Echo, Arc::default(), Some(&with("a=b")), None).await;
         assert_eq!((good.allowed, good.reason.as_str(), good.evaluation_error.as_str()), (true, "list * 1", ""));
-        let bad = evaluate(&Echo, UserInfo::default(), Some(&with("a")), None).await;
+        let bad = evaluate(&Echo, Arc::default(), Some(&with("a")), None).await;
         assert_eq!(bad.reason, "list * 0");
         assert_eq!(bad.evaluation_error, "spec.resourceAttributes.fieldSelector ignored due to parse error");
     }

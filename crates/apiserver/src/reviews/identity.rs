@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api_machinery::meta::ObjectMeta;
 use api_machinery::status::ApiError;
-use api_types::authentication_v1::{SelfSubjectReview, SelfSubjectReviewStatus};
+use api_types::authentication_v1::{SelfSubjectReview, SelfSubjectReviewStatus, UserInfo};
 use async_trait::async_trait;
 use component_base::serving::Response;
 use http::StatusCode;
@@ -26,7 +26,7 @@ impl Endpoint for SelfSubjectReviews {
         admit(cx, &request, &options, &mut review).await?;
         let answer = SelfSubjectReview {
             metadata: ObjectMeta { creation_timestamp: cx.clock().wall().into(), ..ObjectMeta::default() },
-            status: SelfSubjectReviewStatus { user_info: request.user().clone() },
+            status: SelfSubjectReviewStatus { user_info: UserInfo::clone(request.user()) },
         };
         respond::object(request.preferences(), StatusCode::CREATED, &answer)
     }

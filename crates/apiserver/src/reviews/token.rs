@@ -58,7 +58,7 @@ async fn evaluate(cx: &ApiCx, review: &TokenReview) -> Result<TokenReviewStatus,
     if !identity.audiences.is_empty() && vouched.is_empty() && !audiences.is_empty() {
         return Err(ApiError::internal("error validating audiences"));
     }
-    let mut user = identity.user;
+    let mut user = Arc::unwrap_or_clone(identity.user);
     if !user.groups.iter().any(|group| group == authn::AUTHENTICATED) {
         user.groups.push(authn::AUTHENTICATED.to_owned());
     }

@@ -171,6 +171,6 @@ impl JwtAuthenticator {
             expanded.map_err(|why| AuthnError::Refused(format!("oidc: could not expand distributed claims: {why}")))?;
         }
         let user = self.rules.user(&claims)?;
-        Ok(Identity { user, ..Identity::default() })
+        Ok(Identity::of(user))
     }
 }

@@ -202,7 +202,7 @@ fn identity(claims: &Claims, audiences: Vec<String>, now: i64) -> Identity {
         groups: group_names(&claims.namespace).to_vec(),
         extra: list_valued(extra(claims)),
     };
-    let mut identity = Identity { user, audiences, ..Identity::default() };
+    let mut identity = Identity { audiences, ..Identity::of(user) };
     if claims.audiences.is_empty() {
         annotate(&mut identity, "authentication.k8s.io/legacy-token", claims.subject.clone());
     }

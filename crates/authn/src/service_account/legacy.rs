@@ -198,7 +198,7 @@ impl TokenAuthenticator for LegacyTokens {
             groups: group_names(claims.namespace).to_vec(),
             ..UserInfo::default()
         };
-        let mut identity = Identity { user, audiences: granted, ..Identity::default() };
+        let mut identity = Identity { audiences: granted, ..Identity::of(user) };
         annotate(&mut identity, "authentication.k8s.io/legacy-token", username(claims.namespace, claims.account));
         if let Some(objects) = &self.objects {
             self.check_objects(&**objects, &claims, token, &mut identity).await?;

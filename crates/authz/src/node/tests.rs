@@ -79,7 +79,8 @@ fn ask(authorizer: &NodeAuthorizer, node: &str, question: &str) -> Outcome {
             username: format!("system:node:{node}"),
             groups: vec![GROUP.to_owned()],
             ..UserInfo::default()
-        },
+        }
+        .into(),
         verb,
         resource_request: true,
         group,
@@ -222,7 +223,7 @@ fn objects_are_listed_by_node() {
     for (group, resource) in kinds {
         for (node, expected) in [("one", Decision::Allow), ("two", Decision::NoOpinion)] {
             let attributes = Attributes {
-                user: user.clone(),
+                user: user.clone().into(),
                 verb: "watch".into(),
                 resource_request: true,
                 group: group.into(),

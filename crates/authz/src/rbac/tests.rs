@@ -35,7 +35,7 @@ fn rule(verbs: &[&str], groups: &[&str], resources: &[&str]) -> PolicyRule {
 
 fn get(resource: &str, subresource: &str, namespace: &str) -> Attributes {
     Attributes {
-        user: UserInfo { username: "eve".into(), groups: list(&["readers"]), ..UserInfo::default() },
+        user: UserInfo { username: "eve".into(), groups: list(&["readers"]), ..UserInfo::default() }.into(),
         verb: "get".into(),
         resource_request: true,
         namespace: namespace.into(),
@@ -137,7 +137,7 @@ fn nobody_grants_what_they_do_not_hold() {
 #[test]
 fn refusals_list_what_is_missing_as_upstream_does() {
     let mut write = Attributes { verb: "create".into(), ..get("roles", "", "b") };
-    write.user.groups.push("system:authenticated".into());
+    Arc::make_mut(&mut write.user).groups.push("system:authenticated".into());
     let mut named = rule(&["get"], &["apps"], &["deployments"]);
     named.resource_names = list(&["x"]);
     let urls =

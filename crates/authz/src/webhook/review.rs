@@ -3,6 +3,7 @@
 use api_machinery::json;
 use api_machinery::meta::{FieldSelectorRequirement, LabelSelectorRequirement};
 use api_machinery::value::Value;
+use api_types::authentication_v1::UserInfo;
 use api_types::authorization_v1::{
     FieldSelectorAttributes, LabelSelectorAttributes, NonResourceAttributes, ResourceAttributes, SubjectAccessReview,
     SubjectAccessReviewSpec, SubjectAccessReviewStatus,
@@ -46,7 +47,7 @@ impl ReviewVersion {
 
 /// What is asked about a request.
 pub(super) fn spec(attributes: &Attributes) -> SubjectAccessReviewSpec {
-    let user = attributes.user.clone();
+    let user = UserInfo::clone(&attributes.user);
     let (resource_attributes, non_resource_attributes) = if attributes.resource_request {
         (Some(of_resource(attributes)), None)
     } else {
@@ -127,7 +128,8 @@ pub(super) fn answer(body: &[u8], version: ReviewVersion) -> Result<SubjectAcces
 
 #[cfg(test)]
 mod tests {
-    use api_types::authentication_v1::UserInfo;
+    use std::sync::Arc;
+
     use serde_json::json;
 
     use super::*;
@@ -140,13 +142,14 @@ mod tests {
     #[test]
     fn a_question_says_everything() {
         let user = UserInfo { username: "ann".into(), groups: vec!["g".into()], ..UserInfo::default() };
+        let user = Arc::new(user);
         let requirement = |key: &str, operator: &str, values: &[&str]| SelectorRequirement {
             key: key.into(),
             operator: operator.into(),
             values: values.iter().map(|&own| own.into()).collect(),
         };
         let attributes = Attributes {
-            user: user.clone(),
+            user: Arc::clone(&user),
             verb: "list".into(),
             resource_request: true,
             namespace: "n".into(),

@@ -56,7 +56,7 @@ impl TokenAuthenticator for ReviewTokens {
                 error => Err(AuthnError::Refused(error.to_owned())),
             };
         }
-        Ok(Some(Identity { user: status.user, audiences: status.audiences, ..Identity::default() }))
+        Ok(Some(Identity { audiences: status.audiences, ..Identity::of(status.user) }))
     }
 }
 

@@ -212,7 +212,7 @@ async fn a_configuration_has_defaults_and_exemptions() {
         ("ns", "", json!({"hostNetwork": true, "runtimeClassName": "kata"}), false, false),
     ] {
         let mut attributes = Attributes { namespace: namespace.into(), ..create("", "pods") };
-        attributes.user.username = user.into();
+        Arc::make_mut(&mut attributes.user).username = user.into();
         let object = pod(spec.clone());
         let outcome = plugin.validate(&fixture.context(), &attributes, Some(&object), None).await;
         assert_eq!(outcome.is_err(), refused, "{namespace} {user} {spec}");
@@ -241,7 +241,7 @@ async fn the_audit_log_is_told() {
         ),
     ] {
         let mut attributes = Attributes { namespace: space.into(), ..create("", "pods") };
-        attributes.user.username = user.into();
+        Arc::make_mut(&mut attributes.user).username = user.into();
         let outcome = plugin.validate(&fixture.context(), &attributes, Some(&pod(spec.clone())), None).await;
         assert_eq!(outcome.is_err(), refused, "{space} {user} {spec}");
         let told = attributes.annotations.take();
