@@ -31,7 +31,9 @@ mod writer;
 
 pub use cache::{Cache, CacheError, CacheSize, Snapshot, Topology};
 pub use component::{COMPONENT, ClientWriter, Watches, assemble, run};
-pub use config::{ConfigError, ProfileError, build_profiles, decode, default_configuration, encode, validate};
+pub use config::{
+    ConfigError, ProfileError, add_gated, build_profiles, decode, default_configuration, encode, validate,
+};
 pub use cycle::{BindingCycle, GroupWrite, ScheduleResult, Scheduler, SchedulerOptions, StatusWrite, Work};
 pub use listers::{Lister, Listers, NotFound};
 pub use metrics::SchedulerMetrics;

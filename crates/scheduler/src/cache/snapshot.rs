@@ -132,6 +132,13 @@ impl Snapshot {
         snapshot
     }
 
+    /// A snapshot of those of its nodes that have these names.
+    #[must_use]
+    pub fn only(&self, names: &[Arc<str>]) -> Self {
+        let node = |name: &Arc<str>| self.nodes.get(self.index_of(name)?).cloned();
+        Self::of(names.iter().filter_map(node).collect())
+    }
+
     /// The nodes in order.
     #[must_use]
     pub fn nodes(&self) -> &[Arc<NodeInfo>] {

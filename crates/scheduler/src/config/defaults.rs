@@ -109,7 +109,7 @@ fn is_default(descriptor: &Descriptor) -> bool {
 }
 
 /// Adds the plugins that run by default where their features are on.
-pub(crate) fn add_gated(configuration: &mut KubeSchedulerConfiguration, gates: &Gates) {
+pub fn add_gated(configuration: &mut KubeSchedulerConfiguration, gates: &Gates) {
     let has_feature = |own: &&Descriptor| own.feature.is_some_and(|feature| gates.enabled(feature));
     for descriptor in plugins::ALL.iter().filter(has_feature) {
         for profile in &mut configuration.profiles {

@@ -12,7 +12,7 @@ use api_machinery::value::Value;
 use api_types::scheduler_config_v1::{API_VERSION, KubeSchedulerConfiguration};
 use component_base::Gates;
 
-pub(crate) use defaults::add_gated;
+pub use defaults::add_gated;
 pub(crate) use profiles::BATCHING;
 pub use profiles::{ProfileError, build_profiles};
 

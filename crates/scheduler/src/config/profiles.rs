@@ -13,8 +13,8 @@ use crate::framework::{
     registrations_of,
 };
 use crate::plugin_args::{ArgsError, PluginArgs};
+use crate::plugins::FIT;
 use crate::plugins::extender::{self, ExtenderError};
-use crate::plugins::{FIT, MISSING};
 
 /// Pods that are alike share the nodes that were found for one of them.
 pub(crate) const BATCHING: Feature = Feature::named("OpportunisticBatching");
@@ -52,8 +52,8 @@ impl From<Problem> for ProfileError {
 enum AssemblyError {
     #[error("repeated config for plugin {0}")]
     RepeatedConfig(String),
-    #[error("plugin {0:?} is not available in this build")]
-    Unavailable(String),
+    #[error("at most one placement generate plugin is allowed for profile with scheduler name {0:?}")]
+    PlacementGenerators(String),
     #[error("initializing plugin {0:?}: {1}")]
     Plugin(&'static str, PluginError),
     #[error("initializing plugin {0:?}: {1}")]
@@ -172,10 +172,6 @@ impl<'a> Assembly<'a> {
         }
         let mut wanted: Vec<&str> = Vec::new();
         for plugin in lists(&assembly.lists).iter().flat_map(|(_, set)| &set.enabled) {
-            let known = plugins.iter().any(|descriptor| descriptor.name == plugin.name);
-            if !known && MISSING.contains(&plugin.name.as_str()) {
-                return Err(AssemblyError::Unavailable(plugin.name.clone()));
-            }
             if !wanted.contains(&plugin.name.as_str()) {
                 wanted.push(&plugin.name);
             }
@@ -257,8 +253,8 @@ impl<'a> Assembly<'a> {
     }
 
     /// The factor of a plugin's scores: what its own list says wins over multi-point.
-    fn weight(&self, name: &str) -> i64 {
-        let lists = self.lists.score.enabled.iter().chain(&self.lists.multi_point.enabled);
+    fn weight(&self, own: &PluginSet, name: &str) -> i64 {
+        let lists = own.enabled.iter().chain(&self.lists.multi_point.enabled);
         let weight = lists.filter(|plugin| plugin.name == name).map(|plugin| plugin.weight.unwrap_or(0)).next();
         i64::from(weight.filter(|weight| *weight != 0).unwrap_or(1))
     }
@@ -283,7 +279,8 @@ impl<'a> Assembly<'a> {
         macro_rules! points {
             ($label:literal, $list:ident => $($field:ident),+) => {{
                 let order = self.at($label, &self.lists.$list, |plugin| $(plugin.$field.is_some())||+)?;
-                let weight = |plugin: &Plugin| if $label == "Score" { self.weight(plugin.name) } else { 1 };
+                let scores = matches!($label, "Score" | "PlacementScore");
+                let weight = |plugin: &Plugin| if scores { self.weight(&self.lists.$list, plugin.name) } else { 1 };
                 ($(self.point(&order, |plugin| &plugin.$field, weight)),+)
             }};
         }
@@ -299,8 +296,10 @@ impl<'a> Assembly<'a> {
                     .collect::<Vec<_>>()
             };
         }
-        self.at("PlacementGenerate", &self.lists.placement_generate, |_| false)?;
-        self.at("PlacementScore", &self.lists.placement_score, |_| false)?;
+        let placement_generate = points!("PlacementGenerate", placement_generate => placement_generate);
+        if placement_generate.len() > 1 {
+            return Err(AssemblyError::PlacementGenerators(name.to_owned()));
+        }
         let queue_sort = self.queue_sort(name, &points!("QueueSort", queue_sort => queue_sort))?;
         let (bind, remote_bind) = points!("Bind", bind => bind, remote_bind);
         if bind.is_empty() && remote_bind.is_empty() {
@@ -333,6 +332,8 @@ impl<'a> Assembly<'a> {
             pre_bind: points!("PreBind", pre_bind => pre_bind),
             bind,
             post_bind: points!("PostBind", post_bind => post_bind),
+            placement_generate,
+            placement_score: points!("PlacementScore", placement_score => placement_score),
             remote_filter: with_extenders!(remote_filter, remote_filter),
             remote_score: with_extenders!(remote_score, remote_score),
             remote_bind: with_extenders!(remote_bind, remote_bind),

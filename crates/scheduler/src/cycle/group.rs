@@ -10,7 +10,7 @@ use api_types::scheduling_v1alpha2::PodGroup;
 use component_helpers::conditions;
 use tokio::time::Instant;
 
-use super::algorithm::NoFit;
+use super::algorithm::{Decision, NoFit};
 use super::binding::BindingCycle;
 use super::failure::Failure;
 use super::{Case, Pass, ScheduleResult, Scheduler, Work};
@@ -53,9 +53,19 @@ pub(super) struct GivenUp {
     refused: Vec<(QueuedPod, Failure)>,
     /// Whether places for those that had none would be enough.
     preempts: bool,
+    /// How many placements came into question; 0 where none were made up.
+    placements: usize,
 }
 
 impl GivenUp {
+    /// That it cannot be scheduled, as people are told.
+    fn message(&self) -> String {
+        match self.placements {
+            0 => UNSCHEDULABLE.to_owned(),
+            count => format!("0/{count} placements are available, first placement status: {UNSCHEDULABLE}"),
+        }
+    }
+
     /// All of its pods.
     pub(super) fn members(&self) -> Vec<Arc<PodInfo>> {
         let (back, unplaced) = (self.back.iter(), self.unplaced.iter().map(|(case, _)| &case.pod));
@@ -124,7 +134,14 @@ impl Scheduler {
         let placed_before = self.groups.size(key).placed;
         // Held to the end: nobody is to count with places that are given back.
         let mut pass = self.pass.lock();
-        let trial = self.try_all(&mut pass, members, profile);
+        let chosen = match self.choose_placement(&mut pass, &members, key, profile) {
+            Ok(chosen) => chosen,
+            Err(status) if status.code == Code::Error => {
+                return self.all_failed(members, key, profile, &status.message(), started);
+            }
+            Err(status) => return self.nowhere_to_go(members, key, profile, &status, started),
+        };
+        let trial = self.try_all(&mut pass, members, profile, chosen.nodes.as_deref());
         self.metrics.group_decided(self.clock.monotonic().saturating_duration_since(started));
         let (mut results, result) = match &trial.error {
             Some(error) => {
@@ -140,7 +157,8 @@ impl Scheduler {
             }
             None => {
                 let group = self.group(key);
-                let given_up = given_up(trial, key, group.as_deref(), placed_before, profile, started);
+                let mut given_up = given_up(trial, key, group.as_deref(), placed_before, profile, started);
+                given_up.placements = chosen.placements;
                 return self.make_room(&mut pass, given_up, group, placed_before);
             }
         };
@@ -163,7 +181,14 @@ impl Scheduler {
         members
     }
 
-    fn try_all(self: &Arc<Self>, pass: &mut Pass, members: Vec<QueuedPod>, profile: &Arc<Profile>) -> Trial {
+    /// Gives each of the pods a node of these, or of all.
+    fn try_all(
+        self: &Arc<Self>,
+        pass: &mut Pass,
+        members: Vec<QueuedPod>,
+        profile: &Arc<Profile>,
+        nodes: Option<&[Arc<str>]>,
+    ) -> Trial {
         let mut trial = Trial::default();
         for member in members {
             if trial.error.is_some() {
@@ -172,7 +197,10 @@ impl Scheduler {
                 continue;
             }
             let started = self.clock.monotonic();
-            let (case, found) = self.look_for(pass, member, Arc::clone(profile), started);
+            let (case, found) = match nodes {
+                None => self.look_for(pass, member, Arc::clone(profile), started),
+                Some(nodes) => self.look_among(pass, member, Arc::clone(profile), nodes, started),
+            };
             match found {
                 Ok(decision) => match self.take(case.pod, profile, decision, started) {
                     Ok(cycle) => {
@@ -194,6 +222,21 @@ impl Scheduler {
         trial
     }
 
+    /// Finds the node for a pod among these.
+    fn look_among(
+        &self,
+        pass: &mut Pass,
+        pod: QueuedPod,
+        profile: Arc<Profile>,
+        nodes: &[Arc<str>],
+        started: Instant,
+    ) -> (Case, Result<Decision, NoFit>) {
+        let mut case = self.case(pass, pod, profile, started);
+        case.snapshot = Arc::new(case.snapshot.only(nodes));
+        let found = self.place(&case.profile, &case.pod.info, &case.snapshot, &case.nominated, &mut 0);
+        (case, found)
+    }
+
     /// Enough pods have a place: these are bound, and the others looked at as pods on their own are.
     fn taken(self: &Arc<Self>, trial: Trial, profile: &Profile, started: Instant) -> Vec<ScheduleResult> {
         let mut results: Vec<_> = trial.placed.into_iter().map(ScheduleResult::bound).collect();
@@ -208,16 +251,16 @@ impl Scheduler {
         given_up: GivenUp,
         evicting: Option<Result<Option<Execution>, Status>>,
     ) -> Vec<ScheduleResult> {
-        let GivenUp { key, profile, started, back, unplaced, refused, preempts } = given_up;
+        let mut message = given_up.message();
+        let GivenUp { key, profile, started, back, unplaced, refused, preempts, .. } = given_up;
         let mut results = Vec::new();
-        let mut message = UNSCHEDULABLE.to_owned();
         match evicting {
             None => {}
             Some(Ok(execution)) => {
                 WAITING.clone_into(&mut message);
                 results.push(ScheduleResult { preemption: execution, ..ScheduleResult::default() });
             }
-            Some(Err(status)) => message = format!("{UNSCHEDULABLE}, {status}"),
+            Some(Err(status)) => message = format!("{message}, {status}"),
         }
         let status = Status::unschedulable(format!("{message}, {FOR_OTHERS}"));
         results.extend(self.given_back(back, &profile, &status, started));
@@ -280,6 +323,22 @@ impl Scheduler {
         refused.into_iter().map(one).collect()
     }
 
+    /// There is no placement that the group could be tried in.
+    fn nowhere_to_go(
+        &self,
+        members: Vec<QueuedPod>,
+        key: &GroupKey,
+        profile: &Profile,
+        status: &Status,
+        started: Instant,
+    ) -> Vec<ScheduleResult> {
+        let failure = |member| (member, Failure::rejected_by(status.plugin, status));
+        let mut results = self.refused(members.into_iter().map(failure).collect(), profile, started);
+        let result = PodGroupResult { result: AttemptResult::Unschedulable, message: status.message() };
+        results.extend(self.told(key, profile, &result, started));
+        results
+    }
+
     fn all_failed(
         &self,
         members: Vec<QueuedPod>,
@@ -331,7 +390,7 @@ fn given_up(
     let can_be_helped = unplaced.iter().filter(|(_, no_fit)| no_fit.can_be_helped()).count();
     let preempts = can_be_helped > 0 && placed_before + placed.len() + can_be_helped >= wanted;
     let (key, profile, back) = (key.clone(), Arc::clone(profile), taken_back(placed));
-    GivenUp { key, profile, started, back, unplaced, refused, preempts }
+    GivenUp { key, profile, started, back, unplaced, refused, preempts, placements: 0 }
 }
 
 /// Takes all places back, the last first.

@@ -10,13 +10,11 @@ use std::sync::Arc;
 use api_machinery::time::Time;
 use api_types::scheduling_v1alpha2::PodGroup;
 
-use super::algorithm::{Decision, Look, NoFit, Search};
 use super::group::GivenUp;
+use super::group_placement::wanted;
 use super::{Pass, ScheduleResult, Scheduler, Searching};
 use crate::cache::Snapshot;
-use crate::framework::{Candidate, Code, CycleCx, CycleState, GroupKey, PreemptorKey, Profile, Status};
-use crate::known_answers::ShapeAnswers;
-use crate::plugins::gang_min_count;
+use crate::framework::{Candidate, GroupKey, PreemptorKey, Status};
 use crate::pod_info::{NominatedPods, PodInfo};
 use crate::preemption::execute::Preemptor;
 use crate::preemption::victims::Budgets;
@@ -24,9 +22,6 @@ use crate::preemption::{self, NEVER, never_preempts, units};
 
 const CONSTRAINED: &str = "workload aware preemption is not supported for pod groups with scheduling constraints";
 const NO_VICTIMS: &str = "No preemption victims found for incoming preemptor";
-
-/// A pod that has a place on the copy, with what plugins took note of.
-type Placed = (CycleState, Arc<PodInfo>, Arc<str>);
 
 /// A group that does not fit, and all that a search for others that can go for it goes by.
 pub(crate) struct GroupSearch {
@@ -95,7 +90,7 @@ impl Scheduler {
         self.refresh(pass);
         let search = GroupSearch {
             scheduler: Arc::clone(self),
-            wanted: gang_min_count(&group).unwrap_or(1).saturating_sub(placed_before).max(1),
+            wanted: wanted(&group, placed_before),
             budgets: Budgets::parse(&budgets.list()),
             snapshot: Arc::clone(&pass.snapshot),
             nominated: self.queue.nominator().pods(),
@@ -151,64 +146,7 @@ impl Scheduler {
     /// Whether enough of a group's pods fit into a cluster at the same time. Nobody may be decided about meanwhile.
     fn fits(&self, search: &GroupSearch, cluster: &Snapshot, nominated: &NominatedPods) -> Result<bool, Status> {
         let GroupSearch { members, wanted, given_up, .. } = search;
-        let (profile, mut cluster) = (&given_up.profile, cluster.clone());
-        let (mut placed, mut start): (Vec<Placed>, _) = (Vec::new(), 0);
-        let mut outcome = Ok(());
-        for member in members {
-            match self.place(profile, member, &cluster, nominated, &mut start) {
-                Ok(Decision { node, mut state }) => {
-                    let is_reserved = profile.run_reserve(&mut state, member, &node).is_ok();
-                    if is_reserved {
-                        put(&mut cluster, &node, member);
-                        placed.push((state, Arc::clone(member), node));
-                    } else {
-                        profile.run_unreserve(&state, member, &node);
-                    }
-                }
-                Err(NoFit::Failed(status)) if status.code == Code::Error => {
-                    outcome = Err(status);
-                    break;
-                }
-                Err(_) => {}
-            }
-        }
-        for (state, member, node) in placed.iter().rev() {
-            profile.run_unreserve(state, member, node);
-        }
-        outcome.map(|()| placed.len() >= *wanted)
+        let (_, placed) = self.place_all(&given_up.profile, members, cluster.clone(), nominated)?;
+        Ok(placed.len() >= *wanted)
     }
-
-    /// The node for a pod in a cluster as it would be: nothing that is known of the real one counts.
-    fn place(
-        &self,
-        profile: &Profile,
-        pod: &PodInfo,
-        cluster: &Snapshot,
-        nominated: &NominatedPods,
-        start: &mut usize,
-    ) -> Result<Decision, NoFit> {
-        let search = Search {
-            profile,
-            cx: CycleCx { snapshot: cluster },
-            nominated,
-            percentage: profile.percentage_of_nodes_to_score.unwrap_or(self.percentage),
-            parallelism: self.parallelism,
-            rng: &self.rng,
-            metrics: &self.metrics,
-        };
-        let mut known = ShapeAnswers::default();
-        let found = search.feasible(pod, Look::Everywhere, start, &mut known, &mut |_| None)?;
-        search.choose(pod, found, &mut known, false).map(|(decision, _)| decision)
-    }
-}
-
-/// Puts a pod on a node of a copy.
-fn put(cluster: &mut Snapshot, node: &str, pod: &Arc<PodInfo>) {
-    let Some(mut info) =
-        cluster.index_of(node).and_then(|index| cluster.nodes().get(index)).map(|info| (**info).clone())
-    else {
-        return;
-    };
-    info.add_pod(Arc::clone(pod));
-    cluster.replace(&Arc::new(info));
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use api_machinery::meta::Condition;
 use async_trait::async_trait;
+use component_base::Feature;
 use serde_json::json;
 
 use super::tests::Fixture;
@@ -27,8 +28,8 @@ impl ObjectWriter for GroupNotes {
 }
 
 /// A scheduler of gangs with a node that has room for four small pods.
-struct Gangs {
-    fixture: Fixture,
+pub(super) struct Gangs {
+    pub(super) fixture: Fixture,
     groups: Lister<PodGroup>,
     told: Arc<GroupNotes>,
 }
@@ -40,9 +41,14 @@ impl Gangs {
 
     /// The same, where groups may evict others as one.
     fn evicting(as_one: bool) -> Self {
+        Self::with(GROUP_PREEMPTION, as_one)
+    }
+
+    /// The same, with another feature switched.
+    pub(super) fn with(feature: Feature, on: bool) -> Self {
         let told = Arc::new(GroupNotes::default());
         let mut cx = BuildCx { objects: told.clone(), ..build_cx() };
-        cx.gates = cx.gates.with(GENERIC_WORKLOAD, true).with(GANG_SCHEDULING, true).with(GROUP_PREEMPTION, as_one);
+        cx.gates = cx.gates.with(GENERIC_WORKLOAD, true).with(GANG_SCHEDULING, true).with(feature, on);
         let groups = cx.listers.of();
         let mut configuration = default_configuration();
         add_gated(&mut configuration, &cx.gates);
@@ -56,7 +62,7 @@ impl Gangs {
         self.group_of(name, json!({"schedulingPolicy": policy}));
     }
 
-    fn group_of(&self, name: &str, mut spec: serde_json::Value) {
+    pub(super) fn group_of(&self, name: &str, mut spec: serde_json::Value) {
         spec["podGroupTemplateRef"] = serde_json::Value::Null;
         let metadata = json!({"name": name, "namespace": "default", "uid": format!("uid-{name}")});
         let group: PodGroup = object(json!({"metadata": metadata, "spec": spec}));
@@ -72,7 +78,7 @@ impl Gangs {
     }
 
     /// Tries the next pod and its group; the nodes that were chosen, and what was written.
-    async fn step(&self) -> Option<(usize, Vec<String>)> {
+    pub(super) async fn step(&self) -> Option<(usize, Vec<String>)> {
         let pod = self.fixture.scheduler.queue().try_pop()?;
         let results = self.fixture.scheduler.schedule_next(pod);
         let chosen = results.iter().filter(|result| result.node.is_some()).count();
@@ -82,7 +88,7 @@ impl Gangs {
         Some((chosen, self.fixture.lines()))
     }
 
-    fn told(&self) -> Vec<String> {
+    pub(super) fn told(&self) -> Vec<String> {
         std::mem::take(&mut *self.told.0.lock())
     }
 
@@ -91,11 +97,11 @@ impl Gangs {
     }
 }
 
-fn member(name: &str) -> PodBuilder {
+pub(super) fn member(name: &str) -> PodBuilder {
     pod(name).request("cpu", "1").grouped("g")
 }
 
-fn bound(lines: &[String]) -> Vec<&str> {
+pub(super) fn bound(lines: &[String]) -> Vec<&str> {
     let mut bound: Vec<_> = lines.iter().filter_map(|line| line.strip_prefix("bind ")).collect();
     bound.sort_unstable();
     bound

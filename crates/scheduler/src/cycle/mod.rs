@@ -12,6 +12,9 @@ mod binding;
 mod extender_tests;
 mod failure;
 mod group;
+mod group_placement;
+#[cfg(test)]
+mod group_placement_tests;
 mod group_preemption;
 #[cfg(test)]
 mod group_tests;
@@ -46,7 +49,7 @@ pub use group::GroupWrite;
 use crate::cache::{Cache, Snapshot};
 use crate::framework::{
     BuildCx, Candidate, CycleState, GANG_SCHEDULING, GENERIC_WORKLOAD, GROUP_PREEMPTION, GroupKey, Nomination,
-    OtherKind, Parked, PodGroups, PreemptionGate, Profile, Resource, Status, WaitingPods,
+    OtherKind, Parked, PodGroups, PreemptionGate, Profile, Resource, Status, TOPOLOGY_AWARE_GROUPS, WaitingPods,
 };
 use crate::known_answers::{KnownAnswers, ShapeAnswers};
 use crate::listers::Lister;
@@ -107,6 +110,8 @@ pub struct Scheduler {
     pod_groups: Option<Lister<PodGroup>>,
     /// Whether pods of a gang wait until there are enough of them.
     has_gangs: bool,
+    /// Whether a group may be tried in several placements.
+    has_placements: bool,
     /// Whether others are told of the node that a pod is about to get.
     tells_expectation: bool,
     /// Whom groups had better not evict; none where they evict nobody as one.
@@ -205,6 +210,7 @@ impl Scheduler {
             groups,
             pod_groups: gates.enabled(GENERIC_WORKLOAD).then(|| listers.of()),
             has_gangs: gates.enabled(GANG_SCHEDULING),
+            has_placements: gates.enabled(TOPOLOGY_AWARE_GROUPS),
             tells_expectation: gates.enabled(NODE_EXPECTATION),
             budgets: gates.enabled(GROUP_PREEMPTION).then(|| listers.of()),
             clock: parts.clock,

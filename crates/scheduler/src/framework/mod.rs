@@ -6,6 +6,7 @@ mod candidate;
 mod cycle_state;
 mod diagnosis;
 mod event;
+mod placements;
 mod pod_groups;
 mod points;
 mod pre_binding;
@@ -24,7 +25,8 @@ pub use event::{
     Action, ClusterEvent, EventObject, Hint, OtherKind, Registration, Resource, is_placed, node_update_events,
     pod_update_events,
 };
-pub(crate) use pod_groups::{GANG_SCHEDULING, GENERIC_WORKLOAD, GROUP_PREEMPTION};
+pub use placements::{GroupCx, PlacedMember, Placement, PlacementGenerate, PlacementScore, Proposal};
+pub(crate) use pod_groups::{GANG_SCHEDULING, GENERIC_WORKLOAD, GROUP_PREEMPTION, TOPOLOGY_AWARE_GROUPS};
 pub use pod_groups::{GroupKey, GroupSize, PodGroups};
 pub use points::{
     Bind, Bound, CycleCx, Filter, MAX_SCORE, Nomination, Permit, Permitted, Plugin, PostBind, PostFilter, PostFilterCx,

@@ -12,6 +12,8 @@ use parking_lot::Mutex;
 
 /// A group may want to be scheduled all at once, or not at all.
 pub(crate) const GANG_SCHEDULING: Feature = Feature::named("GangScheduling");
+/// A group may want to have all of its pods in one domain.
+pub(crate) const TOPOLOGY_AWARE_GROUPS: Feature = Feature::named("TopologyAwareWorkloadScheduling");
 
 /// The groups of all pods that are known.
 #[derive(Default)]
@@ -96,12 +98,22 @@ impl PodGroups {
         GroupSize { all: members.len(), placed: members.values().filter(|member| member.is_placed).count() }
     }
 
+    /// The pods of a group that have a node, or are about to get one.
+    #[must_use]
+    pub fn placed(&self, key: &GroupKey) -> Vec<Arc<Pod>> {
+        self.pods(key, true)
+    }
+
     /// The pods of a group that have no node.
     #[must_use]
     pub fn waiting(&self, key: &GroupKey) -> Vec<Arc<Pod>> {
+        self.pods(key, false)
+    }
+
+    fn pods(&self, key: &GroupKey, are_placed: bool) -> Vec<Arc<Pod>> {
         let groups = self.0.lock();
         let members = groups.get(key).into_iter().flat_map(BTreeMap::values);
-        members.filter(|member| !member.is_placed).map(|member| Arc::clone(&member.pod)).collect()
+        members.filter(|member| member.is_placed == are_placed).map(|member| Arc::clone(&member.pod)).collect()
     }
 }
 

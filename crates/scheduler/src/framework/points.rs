@@ -14,6 +14,7 @@ use super::candidate::Candidate;
 use super::cycle_state::CycleState;
 use super::diagnosis::Diagnosis;
 use super::event::Registration;
+use super::placements::{PlacementGenerate, PlacementScore};
 use super::profile::Profile;
 use super::remote::{RemoteBind, RemoteFilter, RemotePreempt, RemoteScore};
 use super::signature::Sign;
@@ -266,6 +267,10 @@ pub struct Plugin {
     pub bind: Option<Arc<dyn Bind>>,
     /// At `PostBind`.
     pub post_bind: Option<Arc<dyn PostBind>>,
+    /// At `PlacementGenerate`.
+    pub placement_generate: Option<Arc<dyn PlacementGenerate>>,
+    /// At `PlacementScore`.
+    pub placement_score: Option<Arc<dyn PlacementScore>>,
     /// After the filters.
     pub remote_filter: Option<Arc<dyn RemoteFilter>>,
     /// After the scores.
@@ -302,6 +307,7 @@ macro_rules! point {
 point!(
     pre_enqueue: PreEnqueue, queue_sort: QueueSort, pre_filter: PreFilter, filter: Filter, post_filter: PostFilter,
     pre_score: PreScore, score: Score, reserve: Reserve, permit: Permit, pre_bind: PreBind, bind: Bind, post_bind: PostBind,
+    placement_generate: PlacementGenerate, placement_score: PlacementScore,
     remote_filter: RemoteFilter, remote_score: RemoteScore, remote_bind: RemoteBind, remote_preempt: RemotePreempt
 );
 

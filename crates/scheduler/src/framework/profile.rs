@@ -10,6 +10,7 @@ use super::candidate::Candidate;
 use super::cycle_state::{CycleState, PluginMask};
 use super::diagnosis::Diagnosis;
 use super::event::{Action, Registration, Resource};
+use super::placements::{PlacementGenerate, PlacementScore};
 use super::points::{
     Bind, CycleCx, Filter, MAX_SCORE, Nomination, Permit, Permitted, Plugin, PostBind, PostFilter, PostFilterCx,
     PostFiltered, PreBind, PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored, QueueSort, Reserve, Score,
@@ -64,6 +65,10 @@ pub struct Profile {
     pub bind: Vec<At<dyn Bind>>,
     /// In order.
     pub post_bind: Vec<At<dyn PostBind>>,
+    /// One at most.
+    pub placement_generate: Vec<At<dyn PlacementGenerate>>,
+    /// In order.
+    pub placement_score: Vec<At<dyn PlacementScore>>,
     /// In order.
     pub remote_filter: Vec<At<dyn RemoteFilter>>,
     /// In order.

@@ -19,6 +19,7 @@ mod node_ports;
 mod node_resources_fit;
 mod node_unschedulable;
 mod node_volume_limits;
+mod pod_group_pods_count;
 mod pod_topology_spread;
 mod priority_sort;
 mod resource_scores;
@@ -27,6 +28,7 @@ mod storage;
 mod taint_toleration;
 #[cfg(test)]
 mod tests;
+mod topology_placement;
 mod volume_binding;
 mod volume_restrictions;
 #[cfg(test)]
@@ -35,7 +37,7 @@ mod volume_zone;
 
 use component_base::Feature;
 
-use crate::framework::{Descriptor, GANG_SCHEDULING, GENERIC_WORKLOAD, GROUP_PREEMPTION};
+use crate::framework::{Descriptor, GANG_SCHEDULING, GENERIC_WORKLOAD, GROUP_PREEMPTION, TOPOLOGY_AWARE_GROUPS};
 use crate::preemption;
 
 /// All plugins, in the default order of every extension point.
@@ -61,6 +63,8 @@ pub const ALL: &[Descriptor] = &[
     Descriptor::new(default_binder::NAME, 0, default_binder::build),
     Descriptor::new(node_declared_features::NAME, 0, node_declared_features::build),
     Descriptor::new(gang_scheduling::NAME, 0, gang_scheduling::build).when_on(GANG_SCHEDULING),
+    Descriptor::new(topology_placement::NAME, 0, topology_placement::build).when_on(TOPOLOGY_AWARE_GROUPS),
+    Descriptor::new(pod_group_pods_count::NAME, 1, pod_group_pods_count::build).when_on(TOPOLOGY_AWARE_GROUPS),
 ];
 
 /// The gates of volume plugins that have both sides.
@@ -69,12 +73,9 @@ pub(crate) const VOLUME_GATES: &[Feature] = &[CAPACITY_SCORING, node_volume_limi
 /// The plugin that rejects nodes without room.
 pub(crate) const FIT: &str = node_resources_fit::NAME;
 
-/// The plugins of upstream's gates that this scheduler has not. A configuration may disable them, but not enable them by
-/// name.
-pub(crate) const MISSING: &[&str] = &["TopologyPlacementGenerator", "PodGroupPodsCount"];
-
 /// The gates of groups of pods that have both sides.
-pub(crate) const GROUP_GATES: &[Feature] = &[GENERIC_WORKLOAD, GANG_SCHEDULING, GROUP_PREEMPTION];
+pub(crate) const GROUP_GATES: &[Feature] =
+    &[GENERIC_WORKLOAD, GANG_SCHEDULING, GROUP_PREEMPTION, TOPOLOGY_AWARE_GROUPS];
 
 pub(crate) use dynamic_resources::{FILTER_TIMEOUT, GATES as DEVICE_GATES};
 pub(crate) use gang_scheduling::{NAME as GANG, min_count as gang_min_count};

@@ -42,6 +42,11 @@ impl Strategy {
         Ok(Self { kind, resources })
     }
 
+    /// The same resources, where fuller is better.
+    pub(super) fn filling(&self) -> Self {
+        Self { kind: Kind::Most, resources: self.resources.clone() }
+    }
+
     /// The resources that count.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.resources.iter().map(|(name, _)| name.as_str())

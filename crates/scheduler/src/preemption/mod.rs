@@ -13,12 +13,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use api_types::policy_v1::PodDisruptionBudget;
+use api_types::scheduling_v1alpha2::PodGroup;
 use async_trait::async_trait;
 
 use crate::framework::{
     Action, BuildCx, Candidate, Code, CycleState, Diagnosis, GROUP_PREEMPTION, GroupKey, Hint, Nomination, Plugin,
     PluginError, PostFilter, PostFilterCx, PostFiltered, PreEnqueue, PreemptionGate, PreemptorKey, Registration,
-    Resource, Status, StatusResult,
+    Resource, Status, StatusResult, TOPOLOGY_AWARE_GROUPS,
 };
 use crate::listers::Lister;
 use crate::metrics::SchedulerMetrics;
@@ -42,6 +43,8 @@ struct DefaultPreemption {
     budgets: Lister<PodDisruptionBudget>,
     /// Whether groups of pods evict others as one.
     by_groups: bool,
+    /// Where groups may be bound to a domain.
+    constrained: Option<Lister<PodGroup>>,
 }
 
 pub(crate) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginError> {
@@ -55,6 +58,7 @@ pub(crate) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginErr
         metrics: Arc::clone(&cx.metrics),
         budgets: cx.listers.of(),
         by_groups: cx.gates.enabled(GROUP_PREEMPTION),
+        constrained: cx.gates.enabled(TOPOLOGY_AWARE_GROUPS).then(|| cx.listers.of()),
     });
     // Never by itself: it lets the event through to the plugins that rejected the pod.
     let events = vec![Registration::hinted(Resource::Pod, Action::DELETE, |_, _| Hint::Skip)];
@@ -74,6 +78,23 @@ impl PreEnqueue for DefaultPreemption {
     }
 }
 
+impl DefaultPreemption {
+    /// Why a pod of a group may not evict others for itself.
+    fn ineligible_in_group(&self, pod: &PodInfo) -> Option<&'static str> {
+        let key = GroupKey::of(&pod.pod)?;
+        if let Some(groups) = &self.constrained {
+            match groups.find(&key.namespace, &key.name) {
+                None => return Some("pod group for pod not found"),
+                Some(group) if group.spec.scheduling_constraints.is_some() => {
+                    return Some("not eligible due to placement-based pod group scheduling limitation");
+                }
+                Some(_) => {}
+            }
+        }
+        self.by_groups.then_some("not eligible due to workload aware preemption enabled")
+    }
+}
+
 #[async_trait]
 impl PostFilter for DefaultPreemption {
     async fn post_filter(&self, cx: PostFilterCx<'_>, state: &CycleState, pod: &PodInfo) -> PostFiltered {
@@ -83,11 +104,7 @@ impl PostFilter for DefaultPreemption {
             candidates: Vec::new(),
             status: Some(Status::new(code, format!("{PREFIX}{text}"))),
         };
-        if self.by_groups && GroupKey::of(&pod.pod).is_some() {
-            let reason = "not eligible due to workload aware preemption enabled";
-            return rejected(Code::Unschedulable, reason.into(), Nomination::Keep);
-        }
-        if let Some(reason) = ineligible(cx, pod) {
+        if let Some(reason) = self.ineligible_in_group(pod).or_else(|| ineligible(cx, pod)) {
             return rejected(Code::Unschedulable, reason.into(), Nomination::Keep);
         }
         match self.search(cx, state, pod).await {

@@ -16,8 +16,9 @@ use component_helpers::resource_names::can_be_devices;
 use super::resource_scores::{Strategy, Weighed};
 use crate::extended_resources::{EXTENDED_RESOURCE, ExtendedResources};
 use crate::framework::{
-    Action, BuildCx, Code, CycleCx, CycleState, EventObject, Filter, Hint, Plugin, PluginError, PreFilter, PreFiltered,
-    PreScore, PreScored, Reason, Registration, Resource, Score, Status, StatusResult, by_resources, is_placed,
+    Action, BuildCx, Code, CycleCx, CycleState, EventObject, Filter, Hint, PlacementScore, Plugin, PluginError,
+    PreFilter, PreFiltered, PreScore, PreScored, Proposal, Reason, Registration, Resource, Score, Status, StatusResult,
+    by_resources, is_placed,
 };
 use crate::node_info::NodeView;
 use crate::plugin_args::PluginArgs;
@@ -31,6 +32,8 @@ struct NodeResourcesFit {
     ignored: Vec<String>,
     ignored_groups: Vec<String>,
     strategy: Strategy,
+    /// For the placements of groups, whatever the strategy for nodes is.
+    filling: Strategy,
     extended: ExtendedResources,
     /// Where the strategy names resources that devices may stand for.
     devices: Option<DeviceScores>,
@@ -45,6 +48,7 @@ pub(super) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginErr
     let plugin = Arc::new(NodeResourcesFit {
         ignored: args.ignored_resources.clone(),
         ignored_groups: args.ignored_resource_groups.clone(),
+        filling: strategy.filling(),
         strategy,
         extended: ExtendedResources::of(cx),
         devices: scores_devices.then(|| DeviceScores::of(cx)),
@@ -65,7 +69,7 @@ pub(super) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginErr
         events.push(Registration::hinted(Resource::of::<DeviceClass>(), changes, offered));
     }
     let points = Plugin::new(NAME).pre_filter(plugin.clone()).filter(plugin.clone()).pre_score(plugin.clone());
-    Ok(points.score(plugin).wakes_on(events).signed_by(by_resources))
+    Ok(points.score(plugin.clone()).placement_score(plugin).wakes_on(events).signed_by(by_resources))
 }
 
 /// A class stands for something that the pod asks for, as it did not before.
@@ -219,10 +223,11 @@ impl Score for NodeResourcesFit {
     fn score(&self, state: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> Result<i64, Status> {
         let devices = state.get::<PodDevices>();
         Ok(self.strategy.score(|name| {
-            let (allocatable, used, asked) = match name {
-                "cpu" => (node.allocatable.milli_cpu, node.non_zero.milli_cpu, pod.score_request.milli_cpu),
-                "memory" => (node.allocatable.memory, node.non_zero.memory, pod.score_request.memory),
-                name => (node.allocatable.named(name), node.requested.named(name), pod.request.named(name)),
+            let (allocatable, used) = amounts(node, name);
+            let asked = match name {
+                "cpu" => pod.score_request.milli_cpu,
+                "memory" => pod.score_request.memory,
+                name => pod.request.named(name),
             };
             let scalar = !matches!(name, "cpu" | "memory" | "ephemeral-storage");
             if allocatable == 0 && asked > 0 && scalar {
@@ -236,5 +241,31 @@ impl Score for NodeResourcesFit {
 
     fn is_local(&self) -> bool {
         true
+    }
+}
+
+impl PlacementScore for NodeResourcesFit {
+    /// The fuller the nodes of the placement are together, the better: large domains stay free for large groups.
+    fn score(&self, proposal: &Proposal) -> i64 {
+        self.filling.score(|name| {
+            let is_asked = || proposal.pods.iter().any(|pod| pod.request.named(name) > 0);
+            if !matches!(name, "cpu" | "memory" | "ephemeral-storage") && !is_asked() {
+                return None;
+            }
+            let sum = proposal.cluster.views().fold((0_i64, 0_i64), |(allocatable, used), node| {
+                let (own, taken) = amounts(node, name);
+                (allocatable.saturating_add(own), used.saturating_add(taken))
+            });
+            (sum.0 > 0).then_some(Weighed { allocatable: sum.0, requested: sum.1 })
+        })
+    }
+}
+
+/// How much a node has of a resource, and how much of it counts as taken.
+fn amounts(node: NodeView<'_>, name: &str) -> (i64, i64) {
+    match name {
+        "cpu" => (node.allocatable.milli_cpu, node.non_zero.milli_cpu),
+        "memory" => (node.allocatable.memory, node.non_zero.memory),
+        name => (node.allocatable.named(name), node.requested.named(name)),
     }
 }
