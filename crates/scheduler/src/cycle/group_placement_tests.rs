@@ -57,7 +57,8 @@ async fn a_group_goes_to_the_best_of_the_domains_that_have_room() {
 
 #[tokio::test(start_paused = true)]
 async fn those_that_come_later_go_where_the_others_are() {
-    let gangs = gangs(&[("b", "x", "3"), ("c", "y", "9")]);
+    // The other domain would be the fuller one.
+    let gangs = gangs(&[("b", "x", "9"), ("c", "y", "3")]);
     gangs.group_of("g", by_zone(1));
     gangs.fixture.pod(pod("old").request("cpu", "1").grouped("g").on("b"));
     add(&gangs, &["p", "q"]);
