@@ -1,7 +1,8 @@
 //! The feature gates whose two sides the server has. Code asks them where it acts (`docs/adr/0006-gates.md`).
 
 pub(crate) use component_base::shared_gates::{
-    CBOR, COORDINATED_ELECTION as COORDINATED, DECLARED_FEATURES as NODE_DECLARED_FEATURES, DEVICE_TAINT_RULES, DEVICES,
+    CBOR, COORDINATED_ELECTION as COORDINATED, DECLARED_FEATURES as NODE_DECLARED_FEATURES, DEVICE_TAINT_RULES,
+    DEVICES, WORKLOAD_WITH_JOB,
 };
 use component_base::{Feature, Known, Part};
 
@@ -39,6 +40,7 @@ pub(crate) const KNOWN: Known = Known::switching(&[
         MANIFESTS,
         PEERS,
         registry::DISABLE_DUAL_WRITE,
+        kinds::gates::MUTABLE_NODE_AFFINITY,
         kinds::gates::SCALE_TO_ZERO,
         COMPRESS,
         SUBJECT_UID,
@@ -54,6 +56,7 @@ pub(crate) const KNOWN: Known = Known::switching(&[
         MUTATING_POLICIES,
         REMOTE_UID,
         NODE_DECLARED_FEATURES,
+        WORKLOAD_WITH_JOB,
     ],
     kinds::gates::SWITCHED,
     component_base::zpages::GATES,

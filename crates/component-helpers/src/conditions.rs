@@ -46,7 +46,8 @@ condition!(
     api_types::autoscaling_v2::HorizontalPodAutoscalerCondition,
     api_types::batch_v1::JobCondition,
     api_types::core_v1::ReplicationControllerCondition,
-    api_types::core_v1::NamespaceCondition
+    api_types::core_v1::NamespaceCondition,
+    api_types::core_v1::PersistentVolumeClaimCondition
 );
 
 /// The condition of a type, if there is one.

@@ -5,6 +5,7 @@ pub mod api_server_leases;
 pub mod conditions;
 pub mod cron;
 pub mod fnv;
+pub mod group_claims;
 pub mod legacy_tokens;
 pub mod node_affinity;
 pub mod nodes;

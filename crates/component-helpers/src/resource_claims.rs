@@ -5,7 +5,7 @@ use api_types::resource_v1::ResourceClaim;
 use api_types::resource_v1::constants::{EXTENDED_RESOURCE_CLAIM, EXTENDED_RESOURCE_CLAIM_ANNOTATION};
 use api_types::resource_v1alpha3::DeviceTaintSelector;
 
-use crate::owners::is_controlled_by;
+use crate::group_claims::Whose;
 
 /// Whether a rule's selector selects a device. What it does not state does not matter.
 #[must_use]
@@ -30,9 +30,9 @@ pub enum ClaimNameError {
     },
 }
 
-/// A claim that was made for one pod is another's.
+/// A claim that was made for one pod is another's; upstream's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("ResourceClaim {namespace}/{claim} was not created for Pod {namespace}/{pod} (Pod is not owner)")]
+#[error("ResourceClaim {namespace}/{claim} was not created for Pod {namespace}/{pod} ({})", not_owner(.group.as_deref()))]
 pub struct NotOwner {
     /// Of both.
     pub namespace: String,
@@ -40,6 +40,15 @@ pub struct NotOwner {
     pub claim: String,
     /// The pod's name.
     pub pod: String,
+    /// The pod's group, whose claim it might be as well.
+    pub group: Option<String>,
+}
+
+fn not_owner(group: Option<&str>) -> String {
+    match group {
+        None => "Pod is not owner".to_owned(),
+        Some(group) => format!("neither Pod nor PodGroup {group} is the owner"),
+    }
 }
 
 /// The claim that an entry of a pod means.
@@ -68,22 +77,23 @@ pub fn of_entry<'p>(pod: &'p Pod, entry: &'p PodResourceClaim) -> Result<Option<
     Ok(made.resource_claim_name.as_deref().map(|name| NamedClaim { name, is_made: true }))
 }
 
-/// A claim that was made for a pod must be that pod's.
+/// A claim that was made for a pod must be that pod's, or its group's where groups share claims.
 ///
 /// # Errors
 /// It is not.
-pub fn check_owner(claim: &ResourceClaim, pod: &Pod) -> Result<(), NotOwner> {
-    if is_controlled_by(&claim.metadata, &pod.metadata.uid) {
+pub fn check_owner(claim: &ResourceClaim, pod: &Pod, whose: Whose) -> Result<(), NotOwner> {
+    if whose.is_made_for(claim, pod) {
         return Ok(());
     }
     let (namespace, claim) = (pod.metadata.namespace.clone(), claim.metadata.name.clone());
-    Err(NotOwner { namespace, claim, pod: pod.metadata.name.clone() })
+    let group = whose.group_of(pod).map(str::to_owned);
+    Err(NotOwner { namespace, claim, pod: pod.metadata.name.clone(), group })
 }
 
-/// Whether a claim is reserved for a pod.
+/// Whether a claim is reserved for a pod, or a group, of this uid.
 #[must_use]
-pub fn is_reserved_for(claim: &ResourceClaim, pod_uid: &str) -> bool {
-    claim.status.reserved_for.iter().any(|consumer| consumer.uid == pod_uid)
+pub fn is_reserved_for(claim: &ResourceClaim, uid: &str) -> bool {
+    claim.status.reserved_for.iter().any(|consumer| consumer.uid == uid)
 }
 
 /// Whether the scheduler made a claim for the extended resources of a pod (KEP-5004), as it says itself.
@@ -101,9 +111,23 @@ pub fn served_by_claim<'p>(pod: &'p Pod, resource: &str) -> impl Iterator<Item =
 
 #[cfg(test)]
 mod tests {
-    use api_types::core_v1::PodResourceClaimStatus;
+    use api_types::core_v1::{PodResourceClaimStatus, PodSchedulingGroup};
 
     use super::*;
+
+    #[test]
+    fn whose_a_claim_is_not() {
+        let (mut pod, mut claim) = (Pod::default(), ResourceClaim::default());
+        (pod.metadata.namespace, pod.metadata.name) = ("ns".into(), "web".into());
+        claim.metadata.name = "c".into();
+        let told = |pod: &Pod, whose| check_owner(&claim, pod, whose).unwrap_err().to_string();
+        let own = "ResourceClaim ns/c was not created for Pod ns/web (Pod is not owner)";
+        assert_eq!(told(&pod, Whose::OwnOrGroups), own);
+        pod.spec.scheduling_group = Some(PodSchedulingGroup { pod_group_name: Some("g".into()) });
+        assert_eq!(told(&pod, Whose::Own), own);
+        let any = "ResourceClaim ns/c was not created for Pod ns/web (neither Pod nor PodGroup g is the owner)";
+        assert_eq!(told(&pod, Whose::OwnOrGroups), any);
+    }
 
     #[test]
     fn entries_mean_claims() {

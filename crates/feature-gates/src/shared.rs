@@ -32,6 +32,8 @@ pub const DEVICES: Feature = Feature::named("DynamicResourceAllocation");
 pub const EXTENDED_RESOURCE: Feature = Feature::named("DRAExtendedResource");
 /// Pods are scheduled in groups.
 pub const GENERIC_WORKLOAD: Feature = Feature::named("GenericWorkload");
+/// Groups of pods share claims.
+pub const GROUP_CLAIMS: Feature = Feature::named("DRAWorkloadResourceClaims");
 /// Groups of pods have a priority: each evicts others as one, and may be evicted as one.
 pub const GROUP_PREEMPTION: Feature = Feature::named("WorkloadAwarePreemption");
 /// Devices take from what their pool shares.
@@ -48,3 +50,5 @@ pub const PRIORITIZED_LIST: Feature = Feature::named("DRAPrioritizedList");
 pub const STORAGE_VERSION_API: Feature = Feature::named("StorageVersionAPI");
 /// Objects are rewritten in the version that is stored now.
 pub const STORAGE_VERSION_MIGRATOR: Feature = Feature::named("StorageVersionMigrator");
+/// Jobs whose pods are to run all at once are scheduled as gangs.
+pub const WORKLOAD_WITH_JOB: Feature = Feature::named("WorkloadWithJob");

@@ -5,13 +5,11 @@ use feature_gates::Feature;
 pub(crate) use feature_gates::shared::API_SERVER_IDENTITY;
 pub use feature_gates::shared::{
     ADMIN_ACCESS, BINDING_CONDITIONS, CLUSTER_TRUST_BUNDLE, CLUSTER_TRUST_BUNDLE_PROJECTION, CONSUMABLE_CAPACITY,
-    COORDINATED_ELECTION, DEVICE_STATUS, DEVICE_TAINTS, EXTENDED_RESOURCE, GENERIC_WORKLOAD, GROUP_PREEMPTION,
-    PARTITIONABLE_DEVICES, POD_CERTIFICATE_REQUEST, PRIORITIZED_LIST, STATEFUL_SET_MAX_UNAVAILABLE,
+    COORDINATED_ELECTION, DEVICE_STATUS, DEVICE_TAINTS, EXTENDED_RESOURCE, GENERIC_WORKLOAD, GROUP_CLAIMS,
+    GROUP_PREEMPTION, PARTITIONABLE_DEVICES, POD_CERTIFICATE_REQUEST, PRIORITIZED_LIST, STATEFUL_SET_MAX_UNAVAILABLE,
     STORAGE_VERSION_API, STORAGE_VERSION_MIGRATOR,
 };
 
-/// Groups of pods share claims.
-pub const GROUP_CLAIMS: Feature = Feature::named("DRAWorkloadResourceClaims");
 /// Attributes of devices may be lists.
 pub const LIST_ATTRIBUTES: Feature = Feature::named("DRAListTypeAttributes");
 /// Admission is configured by files, too, whose names nothing else may have. It is switched by those who read the files.
@@ -22,6 +20,13 @@ pub const NODE_ALLOCATABLE: Feature = Feature::named("DRANodeAllocatableResource
 pub const SCALE_TO_ZERO: Feature = Feature::named("HPAScaleToZero");
 /// Autoscalers say how far from its goal a metric may be.
 pub const SCALING_TOLERANCE: Feature = Feature::named("HPAConfigurableTolerance");
+/// Claims may take their contents from another namespace (KEP-3294).
+pub const CROSS_NAMESPACE_SOURCE: Feature = Feature::named("CrossNamespaceVolumeDataSource");
+/// Statuses tell which images are mounted as volumes (KEP-5365).
+pub const IMAGE_VOLUME_DIGESTS: Feature = Feature::named("ImageVolumeWithDigest");
+/// Volumes may come to be reached from other nodes (KEP-5381). It is no field.
+pub const MUTABLE_NODE_AFFINITY: Feature = Feature::named("MutablePVNodeAffinity");
+pub use crate::pod_spec::disabled::STOP_SIGNALS;
 /// Groups of pods stay within a domain.
 pub const TOPOLOGY_AWARE_GROUPS: Feature = Feature::named("TopologyAwareWorkloadScheduling");
 
@@ -32,12 +37,14 @@ pub const SWITCHED: &[Feature] = &[
     CLUSTER_TRUST_BUNDLE,
     CLUSTER_TRUST_BUNDLE_PROJECTION,
     CONSUMABLE_CAPACITY,
+    CROSS_NAMESPACE_SOURCE,
     DEVICE_STATUS,
     DEVICE_TAINTS,
     EXTENDED_RESOURCE,
     GENERIC_WORKLOAD,
     GROUP_CLAIMS,
     GROUP_PREEMPTION,
+    IMAGE_VOLUME_DIGESTS,
     LIST_ATTRIBUTES,
     NODE_ALLOCATABLE,
     PARTITIONABLE_DEVICES,
@@ -45,6 +52,7 @@ pub const SWITCHED: &[Feature] = &[
     PRIORITIZED_LIST,
     SCALING_TOLERANCE,
     STATEFUL_SET_MAX_UNAVAILABLE,
+    STOP_SIGNALS,
     STORAGE_VERSION_API,
     STORAGE_VERSION_MIGRATOR,
     TOPOLOGY_AWARE_GROUPS,

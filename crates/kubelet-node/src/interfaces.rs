@@ -386,6 +386,10 @@ pub struct PodSettings {
     pub prevent_static_pod_api_references: bool,
     /// Gate `ResourceHealthStatus`: statuses show how the devices of containers are.
     pub resource_health: bool,
+    /// Gate `ContainerStopSignals`: containers may name the signal by which they are asked to end.
+    pub stop_signals: bool,
+    /// Gate `ImageVolumeWithDigest`: statuses show which images are mounted as volumes.
+    pub image_volume_digests: bool,
     /// What the node declares of features that pods may need; `None` where nobody asks (gate `NodeDeclaredFeatures`).
     pub declared_features: Option<Vec<String>>,
     /// Whether the machine's kernel enforces AppArmor profiles.
@@ -431,6 +435,8 @@ impl Default for PodSettings {
             seccomp_default: false,
             prevent_static_pod_api_references: true,
             resource_health: true,
+            stop_signals: false,
+            image_volume_digests: false,
             declared_features: None,
             enforces_app_armor: false,
             max_pods: 110,

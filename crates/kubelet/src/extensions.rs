@@ -6,6 +6,7 @@ use std::sync::Arc;
 use api_types::storage_v1::CSIDriver;
 use client::{Client, Informers};
 use component_base::Lifecycle;
+use component_helpers::group_claims::Whose;
 use kubelet_node::topology::TopologyManager;
 use parking_lot::Mutex;
 
@@ -68,6 +69,7 @@ impl Dynamic {
             observer: metrics.clone(),
             clock: clock.clone(),
             extended: gates.enabled(gates::EXTENDED_RESOURCE),
+            whose: if gates.enabled(gates::GROUP_CLAIMS) { Whose::OwnOrGroups } else { Whose::Own },
             health_messages: gates.enabled(gates::RESOURCE_HEALTH_MESSAGE),
         };
         Ok(Self { claims: DynamicResources::new(&node.root_dir, deps)?, drivers })

@@ -60,7 +60,19 @@ const ROWS: &[Row] = &[
     Row { feature: FLAGZ, see: |gates| Box::pin(code("/flagz", gates)), on: "200", off: "404" },
     Row { feature: STATUSZ, see: |gates| Box::pin(code("/statusz", gates)), on: "200", off: "404" },
     Row { feature: gates::COORDINATED, see: |gates| Box::pin(strategy(gates)), on: "OldestEmulationVersion", off: "" },
-    Row { feature: gates::DEVICE_TAINT_RULES, see: |gates| Box::pin(rules_of_scheduler(gates)), on: "1", off: "0" },
+    Row {
+        feature: gates::DEVICE_TAINT_RULES,
+        see: |gates| Box::pin(rules_of("system:kube-scheduler", "devicetaintrules", gates)),
+        on: "1",
+        off: "0",
+    },
+    Row {
+        feature: gates::WORKLOAD_WITH_JOB,
+        see: |gates| Box::pin(rules_of("system:controller:job-controller", "workloads", gates)),
+        on: "1",
+        off: "0",
+    },
+    Row { feature: kinds::gates::MUTABLE_NODE_AFFINITY, see: |gates| Box::pin(moved(gates)), on: "200", off: "422" },
     Row { feature: gates::MANIFESTS, see: |gates| Box::pin(reserved(gates)), on: "422", off: "201" },
     Row { feature: gates::PEERS, see: |gates| Box::pin(code(PEER_HOOK, gates)), on: "200", off: "404" },
     Row { feature: kinds::gates::SCALE_TO_ZERO, see: |gates| Box::pin(to_zero(gates)), on: "201", off: "422" },
@@ -84,13 +96,31 @@ async fn reserved(gates: Gates) -> String {
     api.post(path, r#"{"metadata":{"name":"a.static.k8s.io"}}"#).await.code.to_string()
 }
 
-/// How many rules of the scheduler's role are about taints by rule.
-async fn rules_of_scheduler(gates: Gates) -> String {
+/// How a volume is answered that is to be reached from another node.
+async fn moved(gates: Gates) -> String {
+    let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
+    let volume = |node: &str| {
+        format!(
+            r#"{{"metadata":{{"name":"v"}},"spec":{{"capacity":{{"storage":"1Gi"}},"accessModes":["ReadWriteOnce"],
+            "hostPath":{{"path":"/x"}},"nodeAffinity":{{"required":{{"nodeSelectorTerms":[{{"matchExpressions":[
+            {{"key":"node","operator":"In","values":["{node}"]}}]}}]}}}}}}}}"#
+        )
+    };
+    let made = api.post("/api/v1/persistentvolumes", &volume("a")).await;
+    assert_eq!(made.code, 201, "{}", made.text);
+    api.put("/api/v1/persistentvolumes/v", &volume("b")).await.code.to_string()
+}
+
+/// How many rules of a default role are about a resource.
+async fn rules_of(role: &'static str, resource: &'static str, gates: Gates) -> String {
     let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
     api.wait_until_ready().await;
-    let role = api.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/system:kube-scheduler").await.json();
+    let role = api.get(&format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{role}")).await.json();
     let rules = role["rules"].as_array().into_iter().flatten();
-    rules.filter(|rule| rule["resources"][0] == "devicetaintrules").count().to_string()
+    let about = |rule: &&serde_json::Value| {
+        rule["resources"].as_array().is_some_and(|all| all.iter().any(|own| own == resource))
+    };
+    rules.filter(about).count().to_string()
 }
 
 /// How an autoscaler is answered that may leave nothing of its workload.

@@ -3,8 +3,8 @@
 
 use api_types::rbac_v1::ClusterRole;
 use component_base::shared_gates::{
-    API_SERVER_IDENTITY, CLUSTER_TRUST_BUNDLE, DEVICE_TAINT_RULES, GENERIC_WORKLOAD, POD_CERTIFICATE_REQUEST,
-    POOL_STATUS, STORAGE_VERSION_API, STORAGE_VERSION_MIGRATOR,
+    API_SERVER_IDENTITY, CLUSTER_TRUST_BUNDLE, DEVICE_TAINT_RULES, GENERIC_WORKLOAD, GROUP_CLAIMS,
+    POD_CERTIFICATE_REQUEST, POOL_STATUS, STORAGE_VERSION_API, STORAGE_VERSION_MIGRATOR, WORKLOAD_WITH_JOB,
 };
 use component_base::{Feature, Gates};
 
@@ -145,6 +145,19 @@ static MORE: &[More] = &[
             rule(&["get", "list", "watch"], &["scheduling.k8s.io"], &["podgroups"]),
             rule(&["patch", "update"], &["scheduling.k8s.io"], &["podgroups/status"]),
         ],
+    },
+    More {
+        feature: GROUP_CLAIMS,
+        role: "system:controller:resource-claim-controller",
+        rules: &[
+            rule(&["get", "list", "watch"], &["scheduling.k8s.io"], &["podgroups"]),
+            rule(&["patch", "update"], &["scheduling.k8s.io"], &["podgroups/status"]),
+        ],
+    },
+    More {
+        feature: WORKLOAD_WITH_JOB,
+        role: "system:controller:job-controller",
+        rules: &[rule(&["create", "get", "list", "watch"], &["scheduling.k8s.io"], &["podgroups", "workloads"])],
     },
     More {
         feature: DEVICE_TAINT_RULES,

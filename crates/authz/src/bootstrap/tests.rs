@@ -103,10 +103,12 @@ fn roles_behind_gates_are_upstreams_and_only_where_those_are_on() {
         "ClusterTrustBundle",
         "DRADeviceTaintRules",
         "DRAResourcePoolStatus",
+        "DRAWorkloadResourceClaims",
         "GenericWorkload",
         "PodCertificateRequest",
         "StorageVersionAPI",
         "StorageVersionMigrator",
+        "WorkloadWithJob",
     ];
     let on = on.map(Feature::named);
     let on = on.into_iter().fold(Gates::default(), |gates, feature| gates.with(feature, true));
@@ -116,10 +118,8 @@ fn roles_behind_gates_are_upstreams_and_only_where_those_are_on() {
         let found = upstream.iter().find(|own| own["list"] == list && own["name"] == name);
         found.cloned().unwrap_or_else(|| panic!("{name} is not upstream's"))
     };
-    // Gangs of jobs and claims of groups of pods are not there yet.
-    let not_there = ["system:controller:job-controller", "system:controller:resource-claim-controller"];
     let extended = upstream.iter().filter(|own| own["status"] == "extra rules with gates");
-    for wanted in extended.filter(|own| not_there.iter().all(|name| own["name"] != *name)) {
+    for wanted in extended {
         let name = wanted["name"].as_str().unwrap();
         let role = |gates| cluster_roles_with(gates).into_iter().find(|role| role.metadata.name == name).unwrap();
         let (without, with) = (role(&off), role(&on));

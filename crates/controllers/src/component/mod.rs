@@ -35,6 +35,8 @@ const GATES: Known = Known::switching(&[
     crate::autoscaling::horizontal::GATES,
     crate::devices::pool_status::GATES,
     crate::devices::taint_eviction::GATES,
+    crate::workloads::job::GATES,
+    crate::volumes::storage_protection::GATES,
     crate::workloads::stateful_set::GATES,
     crate::devices::resource_claim::GATES,
     component_base::zpages::GATES,

@@ -10,6 +10,7 @@ mod notice;
 mod plugins;
 pub(crate) mod selinux;
 pub(crate) mod storage_protection;
+mod unused_claims;
 
 use std::collections::BTreeMap;
 

@@ -5,11 +5,16 @@ use std::sync::Arc;
 use api_machinery::meta::{ListOptions, ObjectMeta};
 use api_types::core_v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use client::{Change, Informer, ObjectKey};
+use component_base::Feature;
 use component_helpers::pod_state;
 use component_helpers::volumes::of_pods;
 use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileError};
 
+use super::unused_claims::{self, UNUSED_SINCE};
 use super::{PODS_BY_CLAIM, keys_of_claims};
+
+/// The gate that the protection of claims asks.
+pub(crate) const GATES: &[Feature] = &[UNUSED_SINCE];
 
 pub(crate) const CLAIMS: Descriptor = Descriptor {
     name: "persistentvolumeclaim-protection-controller",
@@ -54,18 +59,19 @@ pub(crate) fn plan(meta: &ObjectMeta, finalizer: &str) -> Plan {
 
 fn build_claims(build: &mut Build<'_>) -> Result<(), BuildError> {
     let queue = build.queue("pvcprotection");
-    let wanting = |change: &Change<PersistentVolumeClaim>| {
-        let needed = !change.is_deleted() && plan(&change.object().metadata, CLAIM_FINALIZER) != Plan::Nothing;
-        needed.then(|| change.key())
+    let tells_unused = build.gates().enabled(UNUSED_SINCE);
+    let wanting = move |change: &Change<PersistentVolumeClaim>| {
+        let has_work = |meta| tells_unused || plan(meta, CLAIM_FINALIZER) != Plan::Nothing;
+        (!change.is_deleted() && has_work(&change.object().metadata)).then(|| change.key())
     };
     let claims = build.watch::<PersistentVolumeClaim>().enqueue_keys(&queue, wanting).informer();
-    let released = |change: &Change<Pod>| {
+    let released = move |change: &Change<Pod>| {
         let pod = change.object();
         let free = change.is_deleted() || pod_state::is_terminal(pod) || pod.spec.node_name.is_empty();
-        if free { claims_of(pod) } else { Vec::new() }
+        if free || tells_unused { claims_of(pod) } else { Vec::new() }
     };
     let pods = build.watch::<Pod>().index(PODS_BY_CLAIM, keys_of_claims).enqueue_keys(&queue, released).informer();
-    build.run(&queue, 1, Arc::new(Claims { claims, pods }));
+    build.run(&queue, 1, Arc::new(Claims { claims, pods, tells_unused }));
     Ok(())
 }
 
@@ -91,9 +97,21 @@ fn uses(pod: &Pod, claim: &PersistentVolumeClaim) -> bool {
 struct Claims {
     claims: Informer<PersistentVolumeClaim>,
     pods: Informer<Pod>,
+    /// Whether claims tell since when nobody has used them.
+    tells_unused: bool,
 }
 
 impl Claims {
+    /// Writes whether pods name a claim that is to stay as it is, if that has changed.
+    async fn tell(&self, cx: &Cx, key: &ObjectKey, claim: &PersistentVolumeClaim) -> Result<Next, ReconcileError> {
+        if !self.tells_unused || claim.metadata.deletion_timestamp.is_some() {
+            return Ok(Next::Done);
+        }
+        let pods = self.pods.by_index(PODS_BY_CLAIM, &key.to_string());
+        let Some(next) = unused_claims::told(claim, &pods, cx.clock.wall().into()) else { return Ok(Next::Done) };
+        unless_gone(cx.client.namespaced::<PersistentVolumeClaim>(&key.namespace).update_status(&next).await)
+    }
+
     async fn is_used(&self, cx: &Cx, claim: &PersistentVolumeClaim) -> Result<bool, ReconcileError> {
         let key = ObjectKey::of(&claim.metadata);
         if self.pods.by_index(PODS_BY_CLAIM, &key.to_string()).iter().any(|pod| uses(pod, claim)) {
@@ -111,7 +129,7 @@ impl Controller for Claims {
         let Some(claim) = self.claims.get(key) else { return Ok(Next::Done) };
         let mut next = PersistentVolumeClaim::clone(&claim);
         match plan(&claim.metadata, CLAIM_FINALIZER) {
-            Plan::Nothing => return Ok(Next::Done),
+            Plan::Nothing => return self.tell(cx, key, &claim).await,
             Plan::Remove if self.is_used(cx, &claim).await? => return Ok(Next::Done),
             Plan::Remove => next.metadata.finalizers.retain(|own| own != CLAIM_FINALIZER),
             Plan::Add => next.metadata.finalizers.push(CLAIM_FINALIZER.to_owned()),

@@ -118,7 +118,8 @@ impl Running {
         Self::start_all(known, &[], settings, transport)
     }
 
-    fn start_all(
+    /// Starts the controllers with all of that.
+    pub(crate) fn start_all(
         known: &'static [Descriptor],
         features: &[Feature],
         settings: Settings,

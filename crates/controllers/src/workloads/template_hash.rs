@@ -16,12 +16,17 @@ pub(crate) fn template_hash(template: &PodTemplateSpec, collisions: Option<i32>)
     if let Some(collisions) = collisions {
         hash = hash.with(&i64::from(collisions.cast_unsigned()).to_le_bytes());
     }
-    hash.value().to_string().bytes().map(letter).collect()
+    spelled(hash.value())
 }
 
 /// The name that upstream gives to revisions with these contents: FNV-1 of all parts, in the same alphabet.
 pub(crate) fn fnv1_name(parts: &[&[u8]]) -> String {
-    fnv32_of_old(parts.iter().copied()).to_string().bytes().map(letter).collect()
+    spelled(fnv32_of_old(parts.iter().copied()))
+}
+
+/// A hash in the same alphabet.
+pub(crate) fn spelled(hash: u32) -> String {
+    hash.to_string().bytes().map(letter).collect()
 }
 
 fn letter(digit: u8) -> char {

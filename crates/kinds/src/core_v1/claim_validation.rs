@@ -17,16 +17,17 @@ const BAD_QUANTITY: &str = "must be a valid resource quantity";
 const CHANGED: &str =
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
 
+/// Whether a source is in the claim's own namespace without saying so.
+pub(super) fn is_local(source: &TypedObjectReference) -> bool {
+    source.namespace.as_deref().unwrap_or_default().is_empty()
+}
+
 /// Drops sources the cluster knows nothing of, and makes the two fields for them say the same.
 pub(super) fn settle_sources(spec: &mut PersistentVolumeClaimSpec, old: Option<&PersistentVolumeClaimSpec>) {
     let stored = old.is_some_and(|old| old.data_source.is_some() || old.data_source_ref.is_some());
-    if !stored {
-        if spec.data_source_ref.as_ref().is_some_and(|one| one.namespace.as_deref().is_some_and(|ns| !ns.is_empty())) {
-            spec.data_source_ref = None;
-        }
-        if spec.data_source_ref.is_none() && !spec.data_source.as_ref().is_some_and(is_known_source) {
-            spec.data_source = None;
-        }
+    let is_known = spec.data_source_ref.is_some() || spec.data_source.as_ref().is_some_and(is_known_source);
+    if !stored && !is_known {
+        spec.data_source = None;
     }
     match (&spec.data_source, &spec.data_source_ref) {
         (Some(source), None) => {
@@ -37,7 +38,7 @@ pub(super) fn settle_sources(spec: &mut PersistentVolumeClaimSpec, old: Option<&
                 namespace: None,
             });
         }
-        (None, Some(reference)) if reference.namespace.as_deref().unwrap_or_default().is_empty() => {
+        (None, Some(reference)) if is_local(reference) => {
             spec.data_source = Some(TypedLocalObjectReference {
                 api_group: reference.api_group.clone(),
                 kind: reference.kind.clone(),

@@ -77,14 +77,14 @@ impl TypedRules for PersistentVolumeRules {
     }
 
     fn validate_update(
-        _: &RuleContext,
+        cx: &RuleContext,
         endpoint: Endpoint,
         object: &PersistentVolume,
         old: &PersistentVolume,
     ) -> ErrorList {
         match endpoint {
             Endpoint::Status => ErrorList::new(),
-            Endpoint::Main | Endpoint::Other(_) => volume_validation::validate_update(object, old),
+            Endpoint::Main | Endpoint::Other(_) => volume_validation::validate_update(object, old, &cx.gates),
         }
     }
 

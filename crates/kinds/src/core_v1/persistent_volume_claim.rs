@@ -6,6 +6,8 @@ use api_machinery::field_path::ErrorList;
 use api_machinery::value::Value;
 use api_types::core_v1::PersistentVolumeClaim;
 
+use crate::gated::Gated;
+use crate::gates;
 use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::lifecycle::Lifecycle;
 use crate::pod_spec::defaults::round_up;
@@ -41,6 +43,12 @@ impl TypedRules for PersistentVolumeClaimRules {
         Cell::AGE,
         Cell::wide("VolumeMode", |object, _| table::or_unset(object.spec.volume_mode.as_deref())),
     ];
+    const GATED: &'static [Gated<PersistentVolumeClaim>] = &[Gated {
+        features: &[gates::CROSS_NAMESPACE_SOURCE],
+        // As upstream: what is stored with any source is compared as it is written.
+        used: |claim| claim.spec.data_source.is_some() || claim.spec.data_source_ref.is_some(),
+        drop: |claim| claim.spec.data_source_ref = claim.spec.data_source_ref.take().filter(claim_validation::is_local),
+    }];
     const LIFECYCLE: Lifecycle = Lifecycle::RETURNS_DELETED;
     const STRATEGY: Strategy = Strategy::Status;
 

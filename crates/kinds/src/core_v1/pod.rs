@@ -80,11 +80,23 @@ impl TypedRules for PodRules {
     const LIFECYCLE: Lifecycle = Lifecycle { indexes: &[BY_NODE], ..Lifecycle::RETURNS_DELETED };
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update, MetadataCheck::Create];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
-    const GATED: &'static [Gated<Pod>] = &[Gated {
-        features: &[gates::EXTENDED_RESOURCE],
-        used: |pod| pod.status.extended_resource_claim_status.is_some(),
-        drop: |pod| pod.status.extended_resource_claim_status = None,
-    }];
+    const GATED: &'static [Gated<Pod>] = &[
+        Gated {
+            features: &[gates::EXTENDED_RESOURCE],
+            used: |pod| pod.status.extended_resource_claim_status.is_some(),
+            drop: |pod| pod.status.extended_resource_claim_status = None,
+        },
+        Gated {
+            features: &[gates::NODE_ALLOCATABLE],
+            used: |pod| !pod.status.node_allocatable_resource_claim_statuses.is_empty(),
+            drop: |pod| pod.status.node_allocatable_resource_claim_statuses.clear(),
+        },
+        Gated {
+            features: &[gates::IMAGE_VOLUME_DIGESTS],
+            used: |pod| pod_status::has_image_volumes(&pod.status),
+            drop: |pod| pod_status::drop_image_volumes(&mut pod.status),
+        },
+    ];
 
     fn reset_fields(subresource: &str) -> &'static [&'static str] {
         match subresource {
@@ -133,7 +145,6 @@ impl TypedRules for PodRules {
                 object.metadata.owner_references.clone_from(&old.metadata.owner_references);
                 object.metadata.deletion_timestamp = old.metadata.deletion_timestamp;
                 pod_status::keep_unsaid(&mut object.status, &old.status);
-                pod_status::drop_disabled(&mut object.status, &old.status);
                 return;
             }
             Endpoint::Other("ephemeralcontainers") => pod_update::prepare_ephemeral(object, old),

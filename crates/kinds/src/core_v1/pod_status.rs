@@ -15,6 +15,7 @@ use crate::pod_spec::validation as pod_spec;
 
 const NOT_NEGATIVE: &str = "must be a non-negative integer";
 const MAX_MESSAGE_BYTES: usize = 1024;
+const MAX_IMAGE_REF: usize = 256;
 
 /// Keeps what a writer of the status did not say: the class, and generations it has not seen.
 pub(super) fn keep_unsaid(status: &mut PodStatus, old: &PodStatus) {
@@ -36,16 +37,15 @@ pub(super) fn keep_unsaid(status: &mut PodStatus, old: &PodStatus) {
     }
 }
 
-/// Drops what is behind features that are off, unless the stored status has it already.
-pub(super) fn drop_disabled(status: &mut PodStatus, old: &PodStatus) {
-    if old.node_allocatable_resource_claim_statuses.is_empty() {
-        status.node_allocatable_resource_claim_statuses.clear();
-    }
-    let stored = [&old.container_statuses, &old.init_container_statuses, &old.ephemeral_container_statuses];
-    let mut mounts = stored.into_iter().flatten().flat_map(|one| &one.volume_mounts);
-    if mounts.any(|mount| mount.volume_status.is_some()) {
-        return;
-    }
+/// Whether a status tells of the images that are mounted as volumes.
+pub(super) fn has_image_volumes(status: &PodStatus) -> bool {
+    let lists = [&status.container_statuses, &status.init_container_statuses, &status.ephemeral_container_statuses];
+    let mut mounts = lists.into_iter().flatten().flat_map(|one| &one.volume_mounts);
+    mounts.any(|mount| mount.volume_status.is_some())
+}
+
+/// Tells nothing of them.
+pub(super) fn drop_image_volumes(status: &mut PodStatus) {
     let all = status.container_statuses.iter_mut().chain(&mut status.init_container_statuses);
     for mount in all.chain(&mut status.ephemeral_container_statuses).flat_map(|one| &mut one.volume_mounts) {
         mount.volume_status = None;
@@ -87,6 +87,7 @@ pub(super) fn validate(pod: &Pod, old: &Pod) -> ErrorList {
     validate_addresses(&path, &pod.status, &old.status, &mut errors);
     for (field, statuses, containers) in lists(&path, pod) {
         validate_users(&field, pod, statuses, &mut errors);
+        validate_image_volumes(&field, statuses, &mut errors);
         match containers {
             Some(containers) => validate_devices(&field, statuses, containers, &mut errors),
             None => refuse_devices(&field, statuses, &mut errors),
@@ -282,6 +283,21 @@ fn validate_users(path: &Path, pod: &Pod, statuses: &[ContainerStatus], errors: 
         rules::id(&path.child("gid"), Some(user.gid), errors);
         for (at, group) in user.supplemental_groups.iter().enumerate() {
             rules::id(&path.child("supplementalGroups").index(at), Some(*group), errors);
+        }
+    }
+}
+
+fn validate_image_volumes(path: &Path, statuses: &[ContainerStatus], errors: &mut ErrorList) {
+    for (index, status) in statuses.iter().enumerate() {
+        let mounts = path.index(index).child("volumeMounts");
+        for (at, mount) in status.volume_mounts.iter().enumerate() {
+            let Some(image) = mount.volume_status.as_ref().and_then(|status| status.image.as_ref()) else { continue };
+            let path = mounts.index(at).child("volumeStatus").child("imageVolumeStatus").child("imageRef");
+            if image.image_ref.is_empty() {
+                errors.push(path.required("imageRef must not be empty"));
+            } else if image.image_ref.len() > MAX_IMAGE_REF {
+                errors.push(path.too_long(MAX_IMAGE_REF));
+            }
         }
     }
 }

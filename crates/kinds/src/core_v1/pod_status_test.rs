@@ -1,6 +1,9 @@
 //! What writers of statuses are told, what is kept of what they leave out, and what is dropped.
 
 use super::*;
+use crate::core_v1::pod::PodRules;
+use crate::rules::TypedRules as _;
+use feature_gates::Gates;
 
 /// A pod of one container with the status given.
 fn pod(status: &str) -> Pod {
@@ -25,6 +28,15 @@ fn statuses() {
             "{}",
             vec![
                 "status.conditions[0].observedGeneration: Invalid value: -1: must be a non-negative integer".to_owned(),
+            ],
+        ),
+        (
+            r#"{"containerStatuses":[{"name":"c","volumeMounts":[{"name":"v","volumeStatus":{"image":{}}}]}]}"#,
+            "{}",
+            vec![
+                "status.containerStatuses[0].volumeMounts[0].volumeStatus.imageVolumeStatus.imageRef: Required value: \
+                 imageRef must not be empty"
+                    .to_owned(),
             ],
         ),
         (
@@ -123,7 +135,7 @@ fn what_is_off_is_dropped_and_what_is_unsaid_is_kept() {
             "containerStatuses":[{{"name":"c","volumeMounts":[{mount}]}}]}}"#
     ));
     keep_unsaid(&mut new.status, &old.status);
-    drop_disabled(&mut new.status, &old.status);
+    crate::gated::drop_disabled(PodRules::GATED, &Gates::default(), &mut new, Some(&old));
     let status = &new.status;
     assert_eq!((status.qos_class.as_str(), status.observed_generation), ("Burstable", 3));
     assert_eq!(status.conditions.iter().map(|one| one.observed_generation).collect::<Vec<_>>(), [2, 0]);

@@ -7,6 +7,8 @@ use api_types::core_v1::{
     Service,
 };
 
+use feature_gates::Gates;
+
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 
 fn read<T: Default + Reflect>(text: &str) -> T {
@@ -28,7 +30,7 @@ fn volumes() {
     new.spec.persistent_volume_source.host_path = None;
     new.spec.capacity.clear();
     assert_eq!(
-        texts(&super::volume_validation::validate_update(&new, &old)),
+        texts(&super::volume_validation::validate_update(&new, &old, &Gates::default())),
         [
             "spec.capacity: Required value",
             "spec.capacity: Unsupported value: null: supported values: \"storage\"",
@@ -125,9 +127,11 @@ fn what_may_change_of_a_volume() {
         (affinity("beta.kubernetes.io/os", "-"), affinity("kubernetes.io/os", "-"), None),
         (volume(r#""hostPath":{"path":"/p"}"#, ""), affinity("a", "b"), None),
     ] {
-        let found = texts(&super::volume_validation::validate_update(&new, &old));
+        let found = texts(&super::volume_validation::validate_update(&new, &old, &Gates::default()));
         assert_eq!(found.len(), usize::from(expected.is_some()), "{found:?}");
         assert!(found.iter().zip(expected).all(|(text, expected)| text.starts_with(expected)), "{found:?}");
+        let on = Gates::default().with(crate::gates::MUTABLE_NODE_AFFINITY, true);
+        assert_eq!(texts(&super::volume_validation::validate_update(&new, &old, &on)), Vec::<String>::new());
     }
 }
 

@@ -6,9 +6,11 @@ use api_types::core_v1::constants::{persistent_volume_mode, persistent_volume_re
 use api_types::core_v1::{
     PersistentVolume, PersistentVolumeSource, PersistentVolumeSpec, SecretReference, VolumeNodeAffinity,
 };
+use feature_gates::Gates;
 
 use crate::claim_spec::access_modes;
 use crate::field_rules::{self as rules, IMMUTABLE, POSITIVE};
+use crate::gates::MUTABLE_NODE_AFFINITY;
 use crate::internal_json;
 use crate::pod_spec::validation::volume_sources as source;
 use crate::pod_spec::validation::{ISCSI_NAME, NodeValues, fits_portal, node_selector};
@@ -331,7 +333,7 @@ fn with_older_names(affinity: &VolumeNodeAffinity, old: &VolumeNodeAffinity) -> 
 }
 
 /// Checks a volume that is to replace `old`. As upstream, the rules of new ones run twice.
-pub(super) fn validate_update(volume: &PersistentVolume, old: &PersistentVolume) -> ErrorList {
+pub(super) fn validate_update(volume: &PersistentVolume, old: &PersistentVolume, gates: &Gates) -> ErrorList {
     let node_values = if has_bad_value(old) { NodeValues::Free } else { NodeValues::Checked };
     let mut errors = validate_with(volume, node_values);
     errors.extend(errors.clone());
@@ -352,6 +354,7 @@ pub(super) fn validate_update(volume: &PersistentVolume, old: &PersistentVolume)
         errors.push(Path::new("volumeMode").invalid(value.unwrap_or_else(BadValue::null), IMMUTABLE));
     }
     if let Some(affinity) = &stored.node_affinity
+        && !gates.enabled(MUTABLE_NODE_AFFINITY)
         && new.node_affinity.as_ref().is_none_or(|new| with_older_names(new, affinity) != *affinity)
     {
         let value = new.node_affinity.as_ref().map_or_else(BadValue::null, |one| internal_json::bad_value(one));

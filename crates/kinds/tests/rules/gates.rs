@@ -187,6 +187,25 @@ const ROWS: &[Row] = &[
         r#"{"spec":{"containers":[]},"status":{"extendedResourceClaimStatus":{"resourceClaimName":"a"}}}"#,
     ),
     (
+        "pods",
+        &[gates::NODE_ALLOCATABLE],
+        "nodeAllocatableResourceClaimStatuses",
+        r#"{"spec":{"containers":[]},"status":{"nodeAllocatableResourceClaimStatuses":[{"resourceClaimName":"a"}]}}"#,
+    ),
+    (
+        "pods",
+        &[gates::IMAGE_VOLUME_DIGESTS],
+        "imageRef",
+        r#"{"spec":{"containers":[]},"status":{"containerStatuses":[{"name":"c","volumeMounts":[{"name":"v",
+            "volumeStatus":{"image":{"imageRef":"r"}}}]}]}}"#,
+    ),
+    (
+        "persistentvolumeclaims",
+        &[gates::CROSS_NAMESPACE_SOURCE],
+        "dataSourceRef",
+        r#"{"spec":{"dataSourceRef":{"kind":"PersistentVolumeClaim","name":"a","namespace":"b"}}}"#,
+    ),
+    (
         GROUPS,
         &[gates::TOPOLOGY_AWARE_GROUPS],
         "topology",

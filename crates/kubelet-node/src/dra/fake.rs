@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use base::{Rng, TaskGroup, TokioClock};
 use client::Client;
+use component_helpers::group_claims::Whose;
 
 use super::{DraDrivers, DriverDeps, DynamicResources, DynamicResourcesDeps, DynamicResourcesObserver, StateError};
 
@@ -38,6 +39,7 @@ pub fn claims_of(
         observer,
         clock: TokioClock::shared(),
         extended: true,
+        whose: Whose::OwnOrGroups,
         health_messages: true,
     };
     DynamicResources::new(root, deps)

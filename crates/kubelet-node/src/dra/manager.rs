@@ -9,7 +9,8 @@ use api_types::core_v1::{Container, Pod, PodExtendedResourceClaimStatus, Resourc
 use api_types::resource_v1::ResourceClaim;
 use base::SharedClock;
 use client::{Client, ClientError};
-use component_helpers::resource_claims::{ClaimNameError, NotOwner, check_owner, is_reserved_for, of_entry};
+use component_helpers::group_claims::Whose;
+use component_helpers::resource_claims::{ClaimNameError, NotOwner, check_owner, of_entry};
 use node_api::RpcError;
 use node_api::dra::v1::Claim;
 use parking_lot::Mutex;
@@ -143,6 +144,8 @@ pub struct DynamicResourcesDeps {
     pub clock: SharedClock,
     /// Gate `DRAExtendedResource`: extended resources may come from a claim.
     pub extended: bool,
+    /// Gate `DRAWorkloadResourceClaims`: whose claims a pod may use.
+    pub whose: Whose,
     /// Gate `ResourceHealthStatusMessage`: what drivers say about the health of devices is shown.
     pub health_messages: bool,
 }
@@ -242,7 +245,7 @@ impl DynamicResources {
             let claim = api.get(name).await;
             let claim = claim.map_err(|source| Cause::Unread { claim: name.to_owned(), source })?;
             if is_made {
-                check_owner(&claim, pod)?;
+                check_owner(&claim, pod, self.deps.whose)?;
             }
             self.check(pod, &claim)?;
             claims.push(claim);
@@ -252,7 +255,7 @@ impl DynamicResources {
 
     fn check(&self, pod: &Pod, claim: &ResourceClaim) -> Result<(), Cause> {
         let meta = &claim.metadata;
-        if !is_reserved_for(claim, &pod.metadata.uid) {
+        if !self.deps.whose.is_reserved_for(claim, pod) {
             let (pod, pod_uid) = (pod.metadata.name.clone(), pod.metadata.uid.clone());
             return Err(Cause::NotReserved { pod, pod_uid, claim: meta.name.clone(), uid: meta.uid.clone() });
         }

@@ -61,6 +61,7 @@ fn made(
         observer: counted.clone(),
         clock: SystemClock::shared(),
         extended: true,
+        whose: Whose::OwnOrGroups,
         health_messages: true,
     };
     DynamicResources::new(root, deps).unwrap()
@@ -218,6 +219,43 @@ async fn pods_get_no_more_than_they_may_use() {
         assert!(error.starts_with(expected), "{error}");
     }
     assert!(bench.driver.asked().is_empty() && bench.claims.infos.lock().0.is_empty(), "nothing is noted of them");
+}
+
+#[tokio::test]
+async fn pods_may_use_the_claims_of_their_group() {
+    let bench = Bench::new().await;
+    bench.claim("made", &[DRIVER], &[]);
+    let mut claim = bench.server.objects(CLAIMS).remove(0);
+    claim["status"]["reservedFor"] =
+        json!([{"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "uid-g"}]);
+    claim["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "name": "g", "uid": "uid-g", "controller": true}]);
+    bench.server.put(CLAIMS, claim);
+    let member = |uid: &str, group: &str| -> Pod {
+        let entry = json!({"name": "e", "resourceClaimTemplateName": "t"});
+        from_value(&json!({
+            "metadata": {"name": uid, "namespace": "ns", "uid": uid},
+            "spec": {"resourceClaims": [entry], "schedulingGroup": {"podGroupName": group}},
+            "status": {"resourceClaimStatuses": [{"name": "e", "resourceClaimName": "made"}]},
+        }))
+        .unwrap()
+    };
+    bench.claims.prepare(&member("p1", "g")).await.unwrap();
+    bench.claims.prepare(&member("p2", "g")).await.unwrap();
+    assert_eq!(bench.driver.asked(), ["prepare ns/made"], "once for both");
+    let told = async |claims: &DynamicResources, group: &str| {
+        claims.prepare(&member("p3", group)).await.unwrap_err().to_string()
+    };
+    let not_own = "prepare dynamic resources: ResourceClaim ns/made was not created for Pod ns/p3";
+    let neither = format!("{not_own} (neither Pod nor PodGroup h is the owner)");
+    assert_eq!(told(&bench.claims, "h").await, neither);
+    let mut without = bench.restarted();
+    Arc::get_mut(&mut without).unwrap().deps.whose = Whose::Own;
+    assert_eq!(told(&without, "g").await, format!("{not_own} (Pod is not owner)"), "groups share no claims");
+    bench.claims.unprepare("p1").await.unwrap();
+    assert_eq!(bench.driver.ready(), ["ns/made"], "the other uses it");
+    bench.claims.unprepare("p2").await.unwrap();
+    assert!(bench.driver.ready().is_empty());
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ pub(super) async fn register(client: &Client, settings: &NodeSettings, node: &No
             return Ok(made);
         }
         // Forbidden may be a webhook's word about new nodes only.
-        Err(error) if error.is_already_exists() || error.is_forbidden() => {}
+        Err(error) if error.is_already_exists() || (error.is_forbidden() && !settings.gives_up_where_forbidden) => {}
         Err(error) => return Err(error),
     }
     let existing = api.get(&settings.name).await?;

@@ -55,6 +55,10 @@ struct Bench {
 }
 
 fn start(server: Arc<FakeServer>) -> Bench {
+    start_with(server, false)
+}
+
+fn start_with(server: Arc<FakeServer>, gives_up_where_forbidden: bool) -> Bench {
     let dir = tempfile::tempdir().unwrap();
     let client = server.client();
     let informers = Informers::new(&client, InformerOptions::default());
@@ -72,6 +76,7 @@ fn start(server: Arc<FakeServer>) -> Bench {
         max_pods: 110,
         max_images: 50,
         declared_features: vec!["A".into(), "B".into()],
+        gives_up_where_forbidden,
         update_frequency: Duration::from_secs(10),
         report_frequency: Duration::from_secs(300),
         root_dir: dir.path().into(),
@@ -154,6 +159,21 @@ async fn an_object_that_is_there_is_taken_over() {
     assert_eq!(node["metadata"]["labels"]["kubernetes.io/os"], "linux");
     let events = bench.events.taken();
     assert_eq!(events.iter().filter(|event| event.reason == "Rebooted").count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_may_not_be_made_is_looked_for_unless_a_gate_says_otherwise() {
+    for (gives_up, attempts) in [(false, 1), (true, 2)] {
+        let server = Arc::new(FakeServer::new());
+        server.put("v1/nodes", json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "uid": "u1"}}));
+        server.fail_next("POST", &[403]);
+        let bench = start_with(server, gives_up);
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let requests = bench.server.requests();
+        let made = requests.iter().filter(|request| request.starts_with("POST") && request.contains("/nodes"));
+        assert_eq!(made.count(), attempts, "{requests:?}");
+        assert_eq!(node(&bench.server)["metadata"]["labels"]["kubernetes.io/os"], "linux");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -48,6 +48,8 @@ pub struct NodeSettings {
     pub root_dir: PathBuf,
     /// What `status.declaredFeatures` says; sorted.
     pub declared_features: Vec<String>,
+    /// Gate `KubeletRegistrationGetOnExistsOnly`: a node that may not be made is not looked for either.
+    pub gives_up_where_forbidden: bool,
     /// What the node keeps for itself.
     pub reservations: Reservations,
 }

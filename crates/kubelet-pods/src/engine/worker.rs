@@ -15,7 +15,7 @@ use super::Inner;
 use super::state::{Input, Stage, WorkerState};
 use super::workers::Job;
 use crate::interfaces::{Level, MountError, SideError};
-use crate::pod::status::{self, Forced, Inputs, ProbeView, is_terminal};
+use crate::pod::status::{self, Forced, Inputs, ProbeView, Shown, is_terminal};
 use crate::pod::{is_static, mirror};
 use crate::probe::{ProbeKind, ProbeResult, Probes};
 use crate::runtime::docker_config::CredentialsError;
@@ -376,6 +376,10 @@ impl Inner {
             resize: &self.allocations.state(uid),
             resources: &|container| self.resource_health(pod, container),
             actuated: &|container| self.runtime.actuated.get(uid, container),
+            shows: Shown {
+                stop_signals: self.settings.stop_signals,
+                image_digests: self.settings.image_volume_digests,
+            },
             now: self.now(),
         };
         let computed = status::compute(&inputs);

@@ -3,7 +3,7 @@
 use api_types::core_v1::{Container, Pod};
 use node_api::cri::v1::{
     CdiDevice, ContainerConfig, ContainerMetadata, ImageSpec, KeyValue, LinuxContainerConfig, LinuxContainerResources,
-    LinuxContainerSecurityContext, Mount,
+    LinuxContainerSecurityContext, Mount, Signal,
 };
 
 use super::images::Ready;
@@ -20,6 +20,7 @@ pub struct ContainerConfigInputs<'a> {
     pub termination_log: Option<Mount>,
     pub resources: LinuxContainerResources,
     pub security: LinuxContainerSecurityContext,
+    pub stop_signal: Signal,
 }
 
 /// The log file relative to the pod's log directory.
@@ -28,8 +29,8 @@ pub fn log_path(container: &str, restart_count: u32) -> String {
 }
 
 pub fn config(from: ContainerConfigInputs<'_>) -> ContainerConfig {
-    let ContainerConfigInputs { pod, container, restart_count, image, inputs, termination_log, resources, security } =
-        from;
+    let ContainerConfigInputs { pod, container, restart_count, image, inputs, .. } = from;
+    let ContainerConfigInputs { termination_log, resources, security, stop_signal, .. } = from;
     let lookup = |name: &str| inputs.env.get(name).cloned();
     let expand = |texts: &[String]| texts.iter().map(|text| crate::env::expand(text, &lookup)).collect();
     ContainerConfig {
@@ -58,7 +59,7 @@ pub fn config(from: ContainerConfigInputs<'_>) -> ContainerConfig {
         linux: Some(LinuxContainerConfig { resources: Some(resources), security_context: Some(security) }),
         windows: None,
         cdi_devices: inputs.cdi_devices.into_iter().map(|name| CdiDevice { name }).collect(),
-        stop_signal: 0,
+        stop_signal: stop_signal.into(),
         envs: inputs.env.into_iter().map(|(key, value)| KeyValue { key, value: value.into_bytes() }).collect(),
     }
 }

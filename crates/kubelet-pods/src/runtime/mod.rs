@@ -24,6 +24,7 @@ pub mod resize;
 pub mod sandbox;
 pub mod security;
 pub mod start;
+pub mod stop_signal;
 pub mod sync;
 mod sync_error;
 pub mod termination;

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use api_types::core_v1::{Container, ObjectReference, Pod};
 use component_helpers::fnv::fnv32;
 use node_api::cri::CriError;
-use node_api::cri::v1::{ContainerConfig, Mount, NamespaceMode, UserNamespace};
+use node_api::cri::v1::{ContainerConfig, Mount, NamespaceMode, Signal, UserNamespace};
 
 use super::container_config::{ContainerConfigInputs, config, log_path};
 use super::failure::{Failure, WaitingReason};
@@ -17,7 +17,7 @@ use super::record::{RecordState, RuntimePod};
 use super::security::SecurityError;
 use super::sync::{ReadySandbox, Terms};
 use super::text::{self, go_duration};
-use super::{PodRuntime, inspect, security, termination};
+use super::{PodRuntime, inspect, security, stop_signal, termination};
 use crate::interfaces::{ContainerFacts, Level, SideError};
 use crate::pod::containers::{Member, Role};
 
@@ -189,6 +189,11 @@ impl PodRuntime {
             termination_log: self.termination_log(pod, container)?.map(|log| mapped(log, users)),
             resources: self.side.setup.resources(pod, container),
             security: context,
+            stop_signal: if self.settings.stop_signals {
+                stop_signal::of_container(container)
+            } else {
+                Signal::RuntimeDefault
+            },
         }))
     }
 

@@ -5,6 +5,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use api_types::core_v1::Node;
 use base::{Rng, SharedRng};
 use client::Client;
 use component_base::Lifecycle;
@@ -73,6 +74,7 @@ pub(crate) fn request_serving(
         client: client.clone(),
         node,
         name: plan.node.name.clone(),
+        names_are_enough: plan.dns_only_certificates,
         rng: lifecycle.rng().clone(),
         metrics: metrics.clone(),
     };
@@ -86,6 +88,8 @@ struct Keeper {
     client: Client,
     node: Arc<NodeState>,
     name: String,
+    /// Whether a certificate is asked for before the node has an address, by its names alone.
+    names_are_enough: bool,
     rng: SharedRng,
     metrics: Arc<KubeletMetrics>,
 }
@@ -124,7 +128,7 @@ impl Keeper {
         }
     }
 
-    /// The node's names and addresses; waits until there is an address.
+    /// The node's names and addresses; waits until there are enough of them.
     async fn names(&self) -> AltNames {
         loop {
             if let Some(names) = self.present() {
@@ -135,20 +139,51 @@ impl Keeper {
     }
 
     fn present(&self) -> Option<AltNames> {
-        let node = self.node.node()?;
-        let mut names = AltNames::default();
-        let mut has_ip = false;
-        for address in &node.status.addresses {
-            has_ip |= address.address.parse::<IpAddr>().is_ok();
-            names.push_host(&address.address);
-        }
-        names.normalize();
-        has_ip.then_some(names)
+        names_of(&*self.node.node()?, self.names_are_enough)
     }
 
     async fn changed(&self, known: &AltNames) {
         while self.present().is_none_or(|names| known.covers(&names)) {
             tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+/// The names and addresses of a node, where there is an address among them, or any is enough.
+fn names_of(node: &Node, any_is_enough: bool) -> Option<AltNames> {
+    let mut names = AltNames::default();
+    let mut is_enough = false;
+    for address in &node.status.addresses {
+        is_enough |= any_is_enough || address.address.parse::<IpAddr>().is_ok();
+        names.push_host(&address.address);
+    }
+    names.normalize();
+    is_enough.then_some(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use api_types::core_v1::NodeAddress;
+
+    use super::*;
+
+    #[test]
+    fn a_certificate_waits_for_an_address_unless_a_name_is_enough() {
+        let node = |addresses: &[&str]| {
+            let mut node = Node::default();
+            let one = |address: &&str| NodeAddress { address: (*address).to_owned(), ..NodeAddress::default() };
+            node.status.addresses = addresses.iter().map(one).collect();
+            node
+        };
+        let cases: [(&[&str], bool, bool); 5] = [
+            (&[], false, false),
+            (&[], true, false),
+            (&["host"], false, false),
+            (&["host"], true, true),
+            (&["host", "192.0.2.1"], false, true),
+        ];
+        for (addresses, any, expected) in cases {
+            assert_eq!(names_of(&node(addresses), any).is_some(), expected, "{addresses:?} {any}");
         }
     }
 }

@@ -20,7 +20,7 @@ pub(crate) use validate::{LIMITED_SWAP, content_type};
 
 /// The gates that change something here.
 pub(crate) mod gates {
-    pub(crate) use component_base::shared_gates::{DECLARED_FEATURES, EXTENDED_RESOURCE};
+    pub(crate) use component_base::shared_gates::{DECLARED_FEATURES, EXTENDED_RESOURCE, GROUP_CLAIMS};
     use component_base::{Feature, Known, Part};
 
     pub(crate) const CPU_POLICY_ALPHA_OPTIONS: Feature = Feature::named("CPUManagerPolicyAlphaOptions");
@@ -33,6 +33,11 @@ pub(crate) mod gates {
     pub(crate) const CREDENTIAL_TOKENS: Feature = Feature::named("KubeletServiceAccountTokenForCredentialProviders");
     pub(crate) const ENSURE_PULLED: Feature = Feature::named("KubeletEnsureSecretPulledImages");
     pub(crate) const LIST_ACTIVE_PODS: Feature = Feature::named("KubeletPodResourcesListUseActivePods");
+    pub(crate) const DNS_ONLY_CERTIFICATES: Feature = Feature::named("AllowDNSOnlyNodeCSR");
+    pub(crate) const REGISTRATION_GET_ON_EXISTS_ONLY: Feature = Feature::named("KubeletRegistrationGetOnExistsOnly");
+    pub(crate) const STOP_SIGNALS: Feature = Feature::named("ContainerStopSignals");
+    pub(crate) const IMAGE_VOLUME_DIGESTS: Feature = Feature::named("ImageVolumeWithDigest");
+    pub(crate) const SHORTER_CRASH_BACK_OFF: Feature = Feature::named("ReduceDefaultCrashLoopBackOffDecay");
     pub(crate) const RESOURCE_HEALTH: Feature = Feature::named("ResourceHealthStatus");
     pub(crate) const RESOURCE_HEALTH_MESSAGE: Feature = Feature::named("ResourceHealthStatusMessage");
     pub(crate) const PREVENT_STATIC_POD_REFERENCES: Feature = Feature::named("PreventStaticPodAPIReferences");
@@ -54,9 +59,15 @@ pub(crate) mod gates {
             RESIZE_INIT_CONTAINERS,
             DECLARED_FEATURES,
             EXTENDED_RESOURCE,
+            GROUP_CLAIMS,
             CREDENTIAL_TOKENS,
             ENSURE_PULLED,
             LIST_ACTIVE_PODS,
+            DNS_ONLY_CERTIFICATES,
+            REGISTRATION_GET_ON_EXISTS_ONLY,
+            STOP_SIGNALS,
+            IMAGE_VOLUME_DIGESTS,
+            SHORTER_CRASH_BACK_OFF,
             RESOURCE_HEALTH,
             RESOURCE_HEALTH_MESSAGE,
             PREVENT_STATIC_POD_REFERENCES,

@@ -52,6 +52,8 @@ pub(crate) struct Plan {
     /// What says which programs have credentials for registries, and where they are.
     pub(crate) credential_providers: Option<(PathBuf, PathBuf)>,
     pub(crate) cert_dir: PathBuf,
+    /// Gate `AllowDNSOnlyNodeCSR`.
+    pub(crate) dns_only_certificates: bool,
     pub(crate) kubeconfig: String,
     pub(crate) bootstrap_kubeconfig: String,
 }
@@ -93,6 +95,7 @@ pub(crate) fn plan(options: &Options, config: KubeletConfiguration, os_hostname:
         lease_seconds: config.node_lease_duration_seconds,
         root_dir: root_dir.clone(),
         declared_features: Vec::new(),
+        gives_up_where_forbidden: false,
         reservations,
     };
     let dns = Dns {
@@ -118,6 +121,7 @@ pub(crate) fn plan(options: &Options, config: KubeletConfiguration, os_hostname:
             .unwrap_or(Strategy::Watch),
         credential_providers,
         cert_dir: options.string("cert-dir").into(),
+        dns_only_certificates: false,
         kubeconfig: options.string("kubeconfig").to_owned(),
         bootstrap_kubeconfig: options.string("bootstrap-kubeconfig").to_owned(),
         config,
@@ -173,6 +177,8 @@ fn pod_settings(
         allowed_unsafe_sysctls: config.allowed_unsafe_sysctls.clone(),
         // What gates and the machine decide is set when they are known.
         resource_health: true,
+        stop_signals: false,
+        image_volume_digests: false,
         prevent_static_pod_api_references: true,
         declared_features: None,
         enforces_app_armor: false,
@@ -283,6 +289,9 @@ fn pull_verification(config: &KubeletConfiguration) -> PullVerification {
     }
 }
 
+/// The first delay between starts of a container that fails, where it is to be shorter (KEP-4603).
+const SHORTER_INITIAL: Duration = Duration::from_secs(1);
+
 /// Features that pods may need of a node, in the order of their names. Each stands for a gate that is on, and for what
 /// is implemented here.
 const DECLARED: [Feature; 3] = [gates::EXTEND_WEBSOCKETS, gates::RESIZE_INIT_CONTAINERS, gates::RESTART_ALL_CONTAINERS];
@@ -301,6 +310,14 @@ impl Plan {
             self.pods.pull_verification = None;
         }
         self.pods.resource_health = set.enabled(gates::RESOURCE_HEALTH);
+        self.node.gives_up_where_forbidden = set.enabled(gates::REGISTRATION_GET_ON_EXISTS_ONLY);
+        self.dns_only_certificates = set.enabled(gates::DNS_ONLY_CERTIFICATES);
+        self.pods.stop_signals = set.enabled(gates::STOP_SIGNALS);
+        self.pods.image_volume_digests = set.enabled(gates::IMAGE_VOLUME_DIGESTS);
+        if set.enabled(gates::SHORTER_CRASH_BACK_OFF) {
+            // The longest delay is the configuration's: by default it says five minutes, and what it says goes first.
+            self.pods.crash_loop_initial = self.pods.crash_loop_max.min(SHORTER_INITIAL);
+        }
         self.pods.prevent_static_pod_api_references = set.enabled(gates::PREVENT_STATIC_POD_REFERENCES);
         self
     }

@@ -157,11 +157,13 @@ fn the_file_sets_the_log_and_gates() {
 }
 
 #[test]
-fn gates_that_are_off_take_effect() {
-    let planned = |off: &[Feature]| {
+fn gates_take_effect() {
+    let planned_with = |gates: &Gates| {
         let options = options("");
-        let gates = off.iter().fold(Gates::default(), |gates, feature| gates.with(*feature, false));
-        plan(&options, load(&options).unwrap(), "host").unwrap().with_gates(&gates)
+        plan(&options, load(&options).unwrap(), "host").unwrap().with_gates(gates)
+    };
+    let planned = |off: &[Feature]| {
+        planned_with(&off.iter().fold(Gates::default(), |gates, feature| gates.with(*feature, false)))
     };
     let all = planned(&[]);
     let declared = [
@@ -174,6 +176,11 @@ fn gates_that_are_off_take_effect() {
     assert_eq!(all.pods.declared_features.as_deref(), Some(&declared.map(ToOwned::to_owned)[..]));
     let some = planned(&[gates::EXTEND_WEBSOCKETS, gates::PREVENT_STATIC_POD_REFERENCES]);
     assert_eq!((some.node.declared_features.len(), some.pods.prevent_static_pod_api_references), (2, false));
+    assert!(!all.pods.stop_signals && !all.pods.image_volume_digests);
+    let on = |gate: Feature| planned_with(&Gates::default().with(gate, true));
+    assert!(on(gates::STOP_SIGNALS).pods.stop_signals && on(gates::IMAGE_VOLUME_DIGESTS).pods.image_volume_digests);
+    let back_off = |plan: &Plan| [plan.pods.crash_loop_initial, plan.pods.crash_loop_max].map(|delay| delay.as_secs());
+    assert_eq!((back_off(&all), back_off(&on(gates::SHORTER_CRASH_BACK_OFF))), ([10, 300], [1, 300]));
     assert!(all.pods.resource_health && !planned(&[gates::RESOURCE_HEALTH]).pods.resource_health);
     assert!(all.pods.pull_verification.is_some());
     assert_eq!(planned(&[gates::ENSURE_PULLED]).pods.pull_verification, None);

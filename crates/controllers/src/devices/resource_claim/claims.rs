@@ -5,6 +5,9 @@ use std::sync::Arc;
 use api_machinery::meta::DeleteOptions;
 use api_types::core_v1::Pod;
 use api_types::resource_v1::{ResourceClaim, ResourceClaimConsumerReference};
+use api_types::scheduling_v1alpha2::PodGroup;
+use client::Informer;
+use component_helpers::group_claims::is_group;
 use controller::{Cx, ReconcileError, controller_of};
 
 use super::naming::is_done;
@@ -59,13 +62,16 @@ impl Claims {
         Ok(())
     }
 
-    /// Whether a consumer may still use a claim. Others than pods are somebody else's to judge.
+    /// Whether a consumer may still use a claim. Others than pods, and groups that share claims, are somebody else's to judge.
     async fn is_alive(
         &self,
         cx: &Cx,
         namespace: &str,
         consumer: &ResourceClaimConsumerReference,
     ) -> Result<bool, ReconcileError> {
+        if let Some(groups) = self.groups.as_ref().filter(|_| is_group(consumer)) {
+            return self.is_group_there(cx, groups, namespace, consumer).await;
+        }
         if !consumer.api_group.is_empty() || consumer.resource != "pods" {
             return Ok(true);
         }
@@ -78,6 +84,25 @@ impl Claims {
         // The cache may not have heard of a pod that was just made.
         let live = cx.client.namespaced::<Pod>(namespace).get_opt(&consumer.name).await?;
         Ok(live.is_some_and(|pod| pod.metadata.uid == consumer.uid))
+    }
+
+    /// Whether a group is still there, with pods or without.
+    async fn is_group_there(
+        &self,
+        cx: &Cx,
+        groups: &Informer<PodGroup>,
+        namespace: &str,
+        consumer: &ResourceClaimConsumerReference,
+    ) -> Result<bool, ReconcileError> {
+        if self.gone.lock().holds(&consumer.uid) {
+            return Ok(false);
+        }
+        if let Some(group) = groups.find(namespace, &consumer.name) {
+            return Ok(group.metadata.uid == consumer.uid);
+        }
+        // As with pods.
+        let live = cx.client.namespaced::<PodGroup>(namespace).get_opt(&consumer.name).await?;
+        Ok(live.is_some_and(|group| group.metadata.uid == consumer.uid))
     }
 
     /// Whether a claim was made for a pod that is there and has ended. What becomes of one whose pod is gone is known anyway.

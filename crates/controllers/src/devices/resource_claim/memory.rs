@@ -1,4 +1,4 @@
-//! What the caches cannot tell: claims that were made a moment ago, and pods that are gone.
+//! What the caches cannot tell: claims that were made a moment ago, and pods and groups that are gone.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use tokio::time::Instant;
 
 /// How long a claim that was made is known without the cache.
 const KEPT: Duration = Duration::from_secs(3600);
-/// How many pods that are gone are remembered.
+/// How many pods and groups that are gone are remembered.
 const GONE: usize = 500;
 
-/// Claims that were made, by the uid of their pod and the entry that they are for.
+/// Claims that were made, by the uid of their pod or group and the entry that they are for.
 #[derive(Debug, Default)]
 pub(super) struct Made {
     claims: BTreeMap<(String, String), (Arc<ResourceClaim>, Instant)>,
@@ -44,7 +44,7 @@ impl Made {
     }
 }
 
-/// The uids of pods that went last.
+/// The uids of pods and groups that went last.
 #[derive(Debug, Default)]
 pub(super) struct Gone {
     uids: BTreeSet<String>,

@@ -1,9 +1,14 @@
-//! Makes claims for pods from their templates, and lets go of claims that nobody uses any more (KEP-4381).
+//! Makes claims for pods, and for groups that share them (KEP-5729), from their templates, and lets go of claims that nobody uses
+//! any more (KEP-4381).
 //!
-//! Deliberately not here: devices are allocated by the scheduler. Claims that groups of pods share (KEP-5729) are not part of
-//! this build.
+//! Deliberately not here: devices are allocated by the scheduler.
 
 mod claims;
+#[cfg(test)]
+mod group_tests;
+pub(super) mod groups;
+mod holder;
+mod making;
 mod memory;
 pub(super) mod naming;
 mod pods;
@@ -15,23 +20,25 @@ use std::sync::Arc;
 
 use api_types::core_v1::Pod;
 use api_types::resource_v1::{ResourceClaim, ResourceClaimTemplate};
+use api_types::scheduling_v1alpha2::PodGroup;
 use client::{Change, Informer, ObjectKey};
 use component_base::Feature;
 use component_base::metrics::{Counters, Desc, Sample, Stability, Value};
-use component_base::shared_gates::{ADMIN_ACCESS, DEVICES, PRIORITIZED_LIST};
+use component_base::shared_gates::{ADMIN_ACCESS, DEVICES, GROUP_CLAIMS, PRIORITIZED_LIST};
+use component_helpers::group_claims::Whose;
 use component_helpers::resource_claims::is_for_extended_resources;
 use controller::{
     Build, BuildError, CONTROLLER_UID, Controller, Cx, Descriptor, Next, Queue, ReconcileError, controller_uid,
 };
 use parking_lot::Mutex;
 
+use self::making::{Allowed, wants_admin_access};
 use self::memory::{Gone, Made};
 use self::naming::{claims_of, has_claims, is_done};
-use self::pods::{Allowed, wants_admin_access};
 use crate::Settings;
 
 /// The gates that this controller asks.
-pub(crate) const GATES: &[Feature] = &[DEVICES, ADMIN_ACCESS, PRIORITIZED_LIST];
+pub(crate) const GATES: &[Feature] = &[DEVICES, ADMIN_ACCESS, GROUP_CLAIMS, PRIORITIZED_LIST];
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "resourceclaim-controller",
@@ -47,19 +54,20 @@ const CREATES: Desc = Desc::new("resourceclaim_controller_creates_total", "Claim
     .labels(&["status", "admin_access"]);
 const CLAIMS: Desc = Desc::new("resourceclaim_controller_resource_claims", "Claims that there are.", Stability::Alpha)
     .labels(&["allocated", "admin_access", "source"]);
-/// The entry of the pod that a claim was made for.
+/// The entry of the pod or the group that a claim was made for.
 const CLAIM_NAME: &str = "resource.kubernetes.io/pod-claim-name";
 /// On claims that are allocated.
 const FINALIZER: &str = "resource.kubernetes.io/delete-protection";
 const FIELD_MANAGER: &str = "ResourceClaimController";
-/// Indexes of pods by the claims and the templates that they name, `{namespace}/{name}`.
+/// Indexes of pods, and of groups, by the claims and the templates that they name, `{namespace}/{name}`.
 const BY_CLAIM: &str = "pod-resource-claims";
 const BY_TEMPLATE: &str = "pod-resource-claim-templates";
-/// Index of claims by the uids of the pods that they are set aside for.
+/// Index of claims by the uids of whom they are set aside for.
 const BY_CONSUMER: &str = "resource-claim-consumers";
 /// What keys in the one queue are of.
 const OF_CLAIM: &str = "claim:";
 const OF_POD: &str = "pod:";
+const OF_GROUP: &str = "podgroup:";
 
 fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let syncs = build.settings::<Settings>()?.resource_claim_syncs;
@@ -71,6 +79,8 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
         .informer();
     let templates = build.watch::<ResourceClaimTemplate>().informer();
     let pods = build.watch::<Pod>().index(BY_CLAIM, named_claims).index(BY_TEMPLATE, named_templates).informer();
+    let whose = if build.gates().enabled(GROUP_CLAIMS) { Whose::OwnOrGroups } else { Whose::Own };
+    let groups = (whose == Whose::OwnOrGroups).then(|| groups::watch(build));
     let counted = claims.clone();
     build.metrics().computed_gauges(&CLAIMS, Box::new(move || counts(&counted.list())));
     let allowed = Allowed {
@@ -81,23 +91,35 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
         claims,
         templates,
         pods,
+        groups,
+        whose,
         allowed,
         made: Mutex::default(),
         gone: Mutex::default(),
         creates: build.metrics().counters(&CREATES),
     });
-    let told = Arc::clone(&controller);
-    drop(build.watch::<Pod>().enqueue_keys(&queue, move |change| told.after_pod(change)));
-    let (told, own) = (Arc::clone(&controller), queue.clone());
+    follow(build, &controller, &queue);
+    build.run(&queue, syncs, controller);
+    Ok(())
+}
+
+/// Has what changes looked at.
+fn follow(build: &mut Build<'_>, controller: &Arc<Claims>, queue: &Queue) {
+    let told = Arc::clone(controller);
+    drop(build.watch::<Pod>().enqueue_keys(queue, move |change| told.after_pod(change)));
+    let (told, own) = (Arc::clone(controller), queue.clone());
     drop(build.watch::<ResourceClaim>().observe(move |change| told.after_claim(change, &own)));
-    let (told, own) = (Arc::clone(&controller), queue.clone());
+    let (told, own) = (Arc::clone(controller), queue.clone());
     drop(build.watch::<ResourceClaimTemplate>().observe(move |change| {
         if !change.is_deleted() {
+            told.enqueue_groups(BY_TEMPLATE, &change.key(), &own);
             told.enqueue_pods(BY_TEMPLATE, &change.key(), &own);
         }
     }));
-    build.run(&queue, syncs, controller);
-    Ok(())
+    if controller.groups.is_some() {
+        let (told, own) = (Arc::clone(controller), queue.clone());
+        drop(build.watch::<PodGroup>().observe(move |change| told.after_group(change, &own)));
+    }
 }
 
 fn named_claims(pod: &Pod) -> Vec<String> {
@@ -135,6 +157,9 @@ struct Claims {
     claims: Informer<ResourceClaim>,
     templates: Informer<ResourceClaimTemplate>,
     pods: Informer<Pod>,
+    /// None where groups share no claims.
+    groups: Option<Informer<PodGroup>>,
+    whose: Whose,
     allowed: Allowed,
     made: Mutex<Made>,
     gone: Mutex<Gone>,
@@ -174,6 +199,7 @@ impl Claims {
         } else {
             queue.add(keyed(OF_CLAIM, &key.namespace, &key.name));
         }
+        self.enqueue_groups(BY_CLAIM, &key, queue);
         self.enqueue_pods(BY_CLAIM, &key, queue);
     }
 
@@ -192,6 +218,10 @@ impl Controller for Claims {
         if let Some(name) = key.name.strip_prefix(OF_CLAIM) {
             if let Some(claim) = self.claims.find(&key.namespace, name) {
                 self.sync_claim(cx, &claim).await?;
+            }
+        } else if let Some(name) = key.name.strip_prefix(OF_GROUP) {
+            if let Some(group) = self.groups.as_ref().and_then(|groups| groups.find(&key.namespace, name)) {
+                self.sync_group(cx, &group).await?;
             }
         } else if let Some(name) = key.name.strip_prefix(OF_POD)
             && let Some(pod) = self.pods.find(&key.namespace, name)

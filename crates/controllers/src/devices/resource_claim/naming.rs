@@ -1,9 +1,9 @@
 //! Which claims a pod means.
 
 use api_types::core_v1::{Pod, PodResourceClaim};
-use api_types::resource_v1::ResourceClaim;
 use component_helpers::pod_state;
-use controller::is_controlled_by;
+
+use super::holder::Holder;
 
 /// The longest prefix that leaves room for what the server appends.
 const MAX_PREFIX: usize = 57;
@@ -11,7 +11,7 @@ const MAX_PREFIX: usize = 57;
 /// The claim that an entry of a pod stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::devices) enum Named<'p> {
-    /// This one. One that was made for the pod must be the pod's own.
+    /// This one. One that was made for the pod must be the pod's own, or its group's.
     Claim { name: &'p str, is_made: bool },
     /// One that is to be made from this template.
     ToMake { template: &'p str },
@@ -23,48 +23,25 @@ pub(in crate::devices) enum Named<'p> {
 
 impl<'p> Named<'p> {
     pub(in crate::devices) fn of(pod: &'p Pod, entry: &'p PodResourceClaim) -> Self {
-        if let Some(name) = &entry.resource_claim_name {
-            return Self::Claim { name, is_made: false };
-        }
-        let Some(template) = &entry.resource_claim_template_name else { return Self::Unknown };
-        let told = pod.status.resource_claim_statuses.iter().find(|status| status.name == entry.name);
-        match told.map(|status| status.resource_claim_name.as_deref()) {
-            None => Self::ToMake { template },
-            Some(None) => Self::Nothing,
-            Some(Some(name)) => Self::Claim { name, is_made: true },
-        }
+        Holder::Pod(pod).named(entry.into())
     }
 }
 
 /// The names of all claims of a pod that are known, the one for extended resources among them.
 pub(super) fn claims_of(pod: &Pod) -> Vec<&str> {
-    let entries = pod.spec.resource_claims.iter().filter_map(|entry| match Named::of(pod, entry) {
-        Named::Claim { name, .. } => Some(name),
-        _ => None,
-    });
     let extended = pod.status.extended_resource_claim_status.as_ref().map(|status| status.resource_claim_name.as_str());
-    entries.chain(extended).collect()
+    Holder::Pod(pod).names().into_iter().chain(extended).collect()
 }
 
-/// The prefix of the name of a claim that is made for an entry of a pod: both parts lose their share where it is too long.
-pub(super) fn prefix(pod: &str, entry: &str) -> String {
-    let whole = format!("{pod}-{entry}-");
+/// The prefix of the name of a claim that is made for an entry of a pod, or of a group: both parts lose their share where it is too long.
+pub(super) fn prefix(holder: &str, entry: &str) -> String {
+    let whole = format!("{holder}-{entry}-");
     if whole.len() <= MAX_PREFIX {
         return whole;
     }
     // Names are ASCII.
     let share = |part: &str| part.get(..part.len() * MAX_PREFIX / whole.len()).unwrap_or(part).to_owned();
-    format!("{}-{}", share(pod), share(entry))
-}
-
-/// Whether a claim may be the one that was made for a pod.
-pub(in crate::devices) fn is_of(claim: &ResourceClaim, pod: &Pod) -> bool {
-    claim.metadata.namespace == pod.metadata.namespace && is_controlled_by(&claim.metadata, &pod.metadata)
-}
-
-/// Whether a claim is set aside for a pod.
-pub(in crate::devices) fn is_reserved(claim: &ResourceClaim, pod: &Pod) -> bool {
-    claim.status.reserved_for.iter().any(|consumer| consumer.uid == pod.metadata.uid)
+    format!("{}-{}", share(holder), share(entry))
 }
 
 /// Whether a pod has done with its claims: it has ended, or never began.

@@ -8,13 +8,16 @@ use api_machinery::time::Time;
 use api_types::core_v1::Pod;
 use api_types::resource_v1::constants::device_taint_effect::NO_EXECUTE;
 use api_types::resource_v1::{
-    DeviceRequestAllocationResult, DeviceTaint, DeviceToleration, ResourceClaim, ResourceSlice,
+    DeviceRequestAllocationResult, DeviceTaint, DeviceToleration, ResourceClaim, ResourceClaimConsumerReference,
+    ResourceSlice,
 };
 use api_types::resource_v1alpha3::DeviceTaintRule;
-use client::Informer;
+use client::{Informer, ObjectKey};
+use component_helpers::group_claims::{Whose, is_group};
 use component_helpers::resource_claims::selects;
 
-use crate::devices::resource_claim::naming::{Named, is_of, is_reserved};
+use crate::devices::resource_claim::groups::BY_GROUP;
+use crate::devices::resource_claim::naming::Named;
 
 /// Index of slices, and of claims by the devices that they have: `{driver}/{pool}`.
 pub(super) const BY_POOL: &str = "device-pools";
@@ -96,6 +99,7 @@ pub(super) struct World {
     pub(super) slices: Informer<ResourceSlice>,
     pub(super) claims: Informer<ResourceClaim>,
     pub(super) pods: Informer<Pod>,
+    pub(super) whose: Whose,
     /// None where no rules count.
     pub(super) rules: Option<Informer<DeviceTaintRule>>,
 }
@@ -123,13 +127,30 @@ impl World {
         Due::of_all(by_rules.chain(by_slices))
     }
 
+    /// The pods that a claim is set aside for, those of a group among them.
+    pub(super) fn consumers(&self, claim: &ResourceClaim) -> Vec<ObjectKey> {
+        let namespace = &claim.metadata.namespace;
+        let pods_of = |own: &ResourceClaimConsumerReference| match self.whose {
+            Whose::OwnOrGroups if is_group(own) => {
+                let members = self.pods.by_index(BY_GROUP, &format!("{namespace}/{}", own.name));
+                members.iter().map(|pod| ObjectKey::new(namespace.clone(), pod.metadata.name.clone())).collect()
+            }
+            _ if own.api_group.is_empty() && own.resource == "pods" => {
+                vec![ObjectKey::new(namespace.clone(), own.name.clone())]
+            }
+            _ => Vec::new(),
+        };
+        claim.status.reserved_for.iter().flat_map(pods_of).collect()
+    }
+
     /// The claims that a pod on a node uses.
     pub(super) fn claims_of<'a>(&'a self, pod: &'a Pod) -> impl Iterator<Item = Arc<ResourceClaim>> + 'a {
         let is_placed = !pod.spec.node_name.is_empty();
         pod.spec.resource_claims.iter().filter(move |_| is_placed).filter_map(|entry| {
             let Named::Claim { name, is_made } = Named::of(pod, entry) else { return None };
             let claim = self.claims.find(&pod.metadata.namespace, name)?;
-            (is_reserved(&claim, pod) && (!is_made || is_of(&claim, pod))).then_some(claim)
+            (self.whose.is_reserved_for(&claim, pod) && (!is_made || self.whose.is_made_for(&claim, pod)))
+                .then_some(claim)
         })
     }
 }

@@ -19,17 +19,19 @@ use api_types::resource_v1alpha3::DeviceTaintRule;
 use client::{Change, EventType, ObjectKey};
 use component_base::Feature;
 use component_base::metrics::{Counters, Desc, Histograms, Stability};
-use component_base::shared_gates::{DEVICE_TAINT_RULES, DEVICE_TAINTS, DEVICES};
+use component_base::shared_gates::{DEVICE_TAINT_RULES, DEVICE_TAINTS, DEVICES, GROUP_CLAIMS};
+use component_helpers::group_claims::Whose;
 use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, Queue, ReconcileError};
 use parking_lot::Mutex;
 
 use crate::Settings;
+use crate::devices::resource_claim::groups::{BY_GROUP, groups_of};
 use crate::nodes::taint_eviction::evict_once;
 use due::{BY_POOL, Due, RuleId, World, is_about, results};
 use rule_status::{Evicted, PERIOD, RuleStatus};
 
 /// The gates that this controller asks.
-pub(crate) const GATES: &[Feature] = &[DEVICE_TAINTS, DEVICE_TAINT_RULES];
+pub(crate) const GATES: &[Feature] = &[DEVICE_TAINTS, DEVICE_TAINT_RULES, GROUP_CLAIMS];
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "device-taint-eviction-controller",
@@ -56,19 +58,13 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let queue = build.queue("device-taint-eviction-controller");
     let slices = build.watch::<ResourceSlice>().index(BY_POOL, |slice| vec![pool_of(slice)]).informer();
     let claims = build.watch::<ResourceClaim>().index(BY_POOL, pools_of).informer();
-    let pods = build.watch::<Pod>().enqueue_keys(&queue, concerned).informer();
-    drop(build.watch::<ResourceClaim>().enqueue_keys(&queue, consumers_after));
-    let using = claims.clone();
-    let tainted = move |change: &Change<ResourceSlice>| {
-        let pools = change.old().map(|old| pool_of(old)).into_iter().chain([pool_of(change.object())]);
-        let is_same = change.old().is_some_and(|old| taints_of(old) == taints_of(change.object()));
-        if is_same {
-            return Vec::new();
-        }
-        pools.flat_map(|pool| using.by_index(BY_POOL, &pool)).flat_map(|claim| consumers(&claim)).collect()
-    };
-    drop(build.watch::<ResourceSlice>().enqueue_keys(&queue, tainted));
-    let mut world = World { slices, claims, pods, rules: None };
+    let mut pods = build.watch::<Pod>().enqueue_keys(&queue, concerned);
+    let mut whose = Whose::Own;
+    if build.gates().enabled(GROUP_CLAIMS) {
+        (pods, whose) = (pods.index(BY_GROUP, groups_of), Whose::OwnOrGroups);
+    }
+    let mut world = World { slices, claims, pods: pods.informer(), whose, rules: None };
+    follow_devices(build, &queue, &world);
     let told = build.gates().enabled(DEVICE_TAINT_RULES).then(|| follow_rules(build, &queue, &mut world));
     let (deletions, delays) = (build.metrics().counters(&DELETIONS), build.metrics().histograms(&DELAYS));
     let eviction = DeviceTaintEviction { world, planned: Mutex::default(), told, deletions, delays };
@@ -76,10 +72,27 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     Ok(())
 }
 
+/// Has who uses devices looked at when these change, or whose they are.
+fn follow_devices(build: &mut Build<'_>, queue: &Queue, world: &World) {
+    let of_claims = world.clone();
+    drop(build.watch::<ResourceClaim>().enqueue_keys(queue, move |change| consumers_after(&of_claims, change)));
+    let using = world.clone();
+    let tainted = move |change: &Change<ResourceSlice>| {
+        let pools = change.old().map(|old| pool_of(old)).into_iter().chain([pool_of(change.object())]);
+        let is_same = change.old().is_some_and(|old| taints_of(old) == taints_of(change.object()));
+        if is_same {
+            return Vec::new();
+        }
+        let claims = pools.flat_map(|pool| using.claims.by_index(BY_POOL, &pool));
+        claims.flat_map(|claim| using.consumers(&claim)).collect()
+    };
+    drop(build.watch::<ResourceSlice>().enqueue_keys(queue, tainted));
+}
+
 /// Has rules count, and tells of them.
 fn follow_rules(build: &mut Build<'_>, pods: &Queue, world: &mut World) -> Told {
     let queue = build.queue("device-taint-eviction-controller-rules");
-    let using = world.claims.clone();
+    let using = world.clone();
     let changed = |change: &Change<DeviceTaintRule>| {
         change.is_deleted() || change.old().is_none_or(|old| old.spec != change.object().spec)
     };
@@ -89,9 +102,9 @@ fn follow_rules(build: &mut Build<'_>, pods: &Queue, world: &mut World) -> Told 
         }
         let rules = change.old().map(AsRef::as_ref).into_iter().chain([change.object().as_ref()]);
         let rules: Vec<&DeviceTaintRule> = rules.filter(|rule| rule.spec.taint.effect == NO_EXECUTE).collect();
-        let claims = using.list().into_iter();
+        let claims = using.claims.list().into_iter();
         let claims = claims.filter(|claim| results(claim).any(|own| rules.iter().any(|rule| is_about(rule, own))));
-        claims.flat_map(|claim| consumers(&claim)).collect()
+        claims.flat_map(|claim| using.consumers(&claim)).collect()
     };
     let rules = build.watch::<DeviceTaintRule>().enqueue_keys(pods, concerned);
     let rules = rules.enqueue_keys(&queue, move |change| changed(change).then(|| change.key())).informer();
@@ -120,13 +133,7 @@ fn taints_of(slice: &ResourceSlice) -> (String, i64, Vec<(&str, &DeviceTaint)>) 
     (pool_of(slice), slice.spec.pool.generation, taints.filter(|(_, taint)| taint.effect == NO_EXECUTE).collect())
 }
 
-/// The pods that a claim is set aside for.
-fn consumers(claim: &ResourceClaim) -> Vec<ObjectKey> {
-    let pods = claim.status.reserved_for.iter().filter(|own| own.api_group.is_empty() && own.resource == "pods");
-    pods.map(|own| ObjectKey::new(claim.metadata.namespace.clone(), own.name.clone())).collect()
-}
-
-fn consumers_after(change: &Change<ResourceClaim>) -> Vec<ObjectKey> {
+fn consumers_after(world: &World, change: &Change<ResourceClaim>) -> Vec<ObjectKey> {
     let before = change.old().map(|old| old.as_ref());
     let is_same = before.is_some_and(|old| {
         let (old, new) = (&old.status, &change.object().status);
@@ -135,7 +142,7 @@ fn consumers_after(change: &Change<ResourceClaim>) -> Vec<ObjectKey> {
     if is_same {
         return Vec::new();
     }
-    before.into_iter().chain([change.object().as_ref()]).flat_map(consumers).collect()
+    before.into_iter().chain([change.object().as_ref()]).flat_map(|claim| world.consumers(claim)).collect()
 }
 
 /// Pods that are new or gone, or whose node or claims changed.

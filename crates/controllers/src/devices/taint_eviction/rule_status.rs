@@ -16,7 +16,6 @@ use component_helpers::resource_claims::selects;
 use controller::{Controller, Cx, Next, ReconcileError};
 use parking_lot::Mutex;
 
-use super::consumers;
 use super::due::{World, id_of, is_about, leaves_at, newest, results};
 
 const FIELD_MANAGER: &str = "device-taint-eviction-controller";
@@ -96,7 +95,7 @@ impl RuleStatus {
     fn users(&self, rule: &DeviceTaintRule, wanted: impl Fn(&Pod) -> bool) -> Concerned {
         let claims = self.world.claims.list();
         let concerned = claims.iter().filter(|claim| results(claim).any(|result| is_about(rule, result)));
-        let keys: BTreeSet<ObjectKey> = concerned.flat_map(|claim| consumers(claim)).collect();
+        let keys: BTreeSet<ObjectKey> = concerned.flat_map(|claim| self.world.consumers(claim)).collect();
         Concerned::of(keys.iter().filter(|key| self.world.pods.get(key).is_some_and(|pod| wanted(&pod))))
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use api_machinery::object::from_value;
 use api_machinery::value::Value;
+use api_types::core_v1::PodSchedulingGroup;
 use api_types::resource_v1::DeviceToleration;
 use serde_json::json;
 
@@ -96,6 +97,30 @@ async fn a_pod_goes_when_its_device_is_tainted_for_longer_than_it_bears() {
     assert_eq!(events(&running), ["\"Marking for deletion\""]);
     assert_eq!(running.requests("PATCH", "/pods/p/status"), 1);
     running.assert_shows("device_taint_eviction_controller_pod_deletions_total 1");
+}
+
+/// With the gate for claims of groups.
+#[tokio::test(start_paused = true)]
+async fn pods_go_that_have_the_tainted_device_by_their_group() {
+    let running = Running::start_gated(KNOWN, &[DEVICES, DEVICE_TAINTS, GROUP_CLAIMS]);
+    for (name, group) in [("p", "g"), ("q", "g"), ("r", "h")] {
+        let mut user = pod(name, "Running", None);
+        user.spec.resource_claims.push(from_value(&json!({"name": "e", "resourceClaimName": "c"})).expect("an entry"));
+        user.spec.scheduling_group = Some(PodSchedulingGroup { pod_group_name: Some(group.into()) });
+        running.put("v1/pods", &user);
+    }
+    let consumer = json!({"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "g-uid"});
+    let result = json!({"request": "r", "driver": "d", "pool": "p", "device": "dev"});
+    let status = json!({"allocation": {"devices": {"results": [result]}}, "reservedFor": [consumer]});
+    let claim: ResourceClaim =
+        from_value(&json!({"metadata": {"name": "c", "namespace": "ns"}, "status": status})).expect("a claim");
+    running.put("resource.k8s.io/v1/resourceclaims", &claim);
+    running.put(SLICES, &slice("s", 1, None));
+    run_until_idle().await;
+    running.put(SLICES, &slice("s", 1, Some(json!({"key": "a", "effect": NO_EXECUTE}))));
+    run_until_idle().await;
+    let left = running.server.objects("v1/pods");
+    assert_eq!(left.iter().map(|pod| pod["metadata"]["name"].as_str()).collect::<Vec<_>>(), [Some("r")]);
 }
 
 #[tokio::test(start_paused = true)]

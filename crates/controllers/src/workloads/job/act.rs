@@ -18,7 +18,7 @@ use super::manage::Plan;
 use super::metrics::Action;
 use super::pod_content::{pod_for_index, pod_of};
 use super::view::View;
-use super::{JobController, Managed, PODS};
+use super::{JobController, Managed, PODS, gang};
 
 /// Takes the finalizer off a pod. Finalizers of others stay as they are.
 pub(super) async fn release(client: &Client, pod: &Pod) -> Result<(), ClientError> {
@@ -47,6 +47,18 @@ fn leave_out(managed: &mut Managed, pod: &Pod) {
     managed.active -= 1;
     managed.terminating += 1;
     managed.ready -= i32::from(pod_state::is_ready(pod));
+}
+
+/// A pod as the job wants it; of jobs with indexes, for this one.
+fn new_pod(view: &View, index: Option<&i32>) -> Pod {
+    let mut pod = match index {
+        Some(index) => pod_for_index(&view.job, *index, view.kept.get(index).map(|kept| &**kept)),
+        None => pod_of(&view.job),
+    };
+    if let Some(group) = &view.group {
+        gang::join(&mut pod, group);
+    }
+    pod
 }
 
 impl JobController {
@@ -117,11 +129,7 @@ impl JobController {
         let control = &PodControl::new(cx, &view.job);
         let written = &self.records.written;
         let outcome = in_batches(plan.create, |number| async move {
-            let pod = match plan.indexes.get(number) {
-                Some(index) => pod_for_index(&view.job, *index, view.kept.get(index).map(|kept| &**kept)),
-                None => pod_of(&view.job),
-            };
-            match control.create(&pod).await {
+            match control.create(&new_pod(view, plan.indexes.get(number))).await {
                 Ok(made) => {
                     written.note(&view.job.metadata, PODS, &made.metadata.resource_version);
                     expectations.creation_answered(owner, &made.metadata.resource_version);

@@ -1,16 +1,19 @@
 //! Jobs: pods that run to their end, so many times or for every index.
 //!
 //! `view` is what a job looks like, `fate` whether it has succeeded or failed, `manage` which pods to create or remove,
-//! `tracking` how finished pods are counted exactly once, `policy` and `back_off` what failures mean. This file and
-//! `act` do the I/O. See <https://kubernetes.io/docs/concepts/workloads/controllers/job/>.
-//!
-//! Deliberately not here: gang scheduling objects, whose gate is off.
+//! `tracking` how finished pods are counted exactly once, `policy` and `back_off` what failures mean, `gang` which jobs are
+//! scheduled as a whole. This file, `act` and `gang` do the I/O. See
+//! <https://kubernetes.io/docs/concepts/workloads/controllers/job/>.
 
 mod act;
 mod back_off;
 mod conditions;
 mod fate;
 mod flush;
+mod gang;
+mod gang_content;
+#[cfg(test)]
+mod gang_tests;
 mod indexes;
 mod manage;
 mod metrics;
@@ -34,7 +37,9 @@ use api_types::batch_v1::constants::{JOB_CONTROLLER_NAME, JOB_TRACKING_FINALIZER
 use api_types::batch_v1::{Job, JobCondition};
 use api_types::core_v1::Pod;
 use client::{EventType, Expectations, Informer, ObjectKey, RateLimit};
+use component_base::Feature;
 use component_base::metrics::Desc;
+use component_base::shared_gates::WORKLOAD_WITH_JOB;
 use component_helpers::conditions::find;
 use component_helpers::selectors::selector_of;
 use controller::{
@@ -47,10 +52,14 @@ use super::adoption::Claims;
 use super::written::{Written, skips};
 use crate::Settings;
 use back_off::BackOff;
+use gang::Gangs;
 use metrics::{Action, JobMetrics};
 use orphans::Orphans;
 use view::View;
 use watch::{Removals, Watch};
+
+/// The gate that this controller asks.
+pub(crate) const GATES: &[Feature] = &[WORKLOAD_WITH_JOB];
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "job-controller",
@@ -95,7 +104,8 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     jobs.subscribe(move |change| watch.notice_job(change));
     pods.subscribe(move |change| of_pods.notice_pod(change));
     let orphans = Orphans { jobs: jobs.clone(), pods: pods.clone() };
-    build.run(&queue, workers, Arc::new(JobController { jobs, pods, records }));
+    let gangs = Gangs::watch(build);
+    build.run(&queue, workers, Arc::new(JobController { jobs, pods, gangs, records }));
     build.run(&orphan_queue, workers, Arc::new(orphans));
     Ok(())
 }
@@ -125,6 +135,8 @@ impl Records {
 struct JobController {
     jobs: Informer<Job>,
     pods: Informer<Pod>,
+    /// Where jobs may be gangs.
+    gangs: Option<Gangs>,
     records: Arc<Records>,
 }
 
@@ -202,14 +214,8 @@ impl JobController {
     ) -> Result<Next, ReconcileError> {
         let wait = self.records.expectations.wait(key);
         let satisfied = wait.is_none();
-        let pods = self.claim(cx, &job).await?;
         let stored = job.status.clone();
-        let now = Time::from(cx.clock.wall());
-        let (removed, failures) = (self.records.removals.of(key), self.records.back_off.get(key));
-        let mut view = View::new(job, pods, removed, failures, now);
-        if view.job.status.start_time.is_none() && !fate::is_suspended(&view.job) {
-            view.job.status.start_time = Some(now);
-        }
+        let mut view = self.look(cx, key, job).await?;
         let mut fate = view.fate();
         let mut managed = Managed::before(&view);
         let mut events = Vec::new();
@@ -242,6 +248,23 @@ impl JobController {
         managed.error.map_or(Ok(()), Err)?;
         let deadline = view.until_deadline().filter(|left| !left.is_zero());
         Ok(Next::Done.within(wait).within(managed.look_again).within(deadline))
+    }
+
+    /// What there is of the job, with a start if it has one now. The group that its pods join is made first.
+    async fn look(&self, cx: &Cx, key: &ObjectKey, job: Job) -> Result<View, ReconcileError> {
+        let pods = self.claim(cx, &job).await?;
+        let group = match &self.gangs {
+            Some(gangs) => gangs.group_for(cx, &job, &pods).await?,
+            None => None,
+        };
+        let now = Time::from(cx.clock.wall());
+        let (removed, failures) = (self.records.removals.of(key), self.records.back_off.get(key));
+        let mut view = View::new(job, pods, removed, failures, now);
+        view.group = group;
+        if view.job.status.start_time.is_none() && !fate::is_suspended(&view.job) {
+            view.job.status.start_time = Some(now);
+        }
+        Ok(view)
     }
 
     async fn claim(&self, cx: &Cx, job: &Job) -> Result<Vec<Arc<Pod>>, ReconcileError> {

@@ -46,6 +46,8 @@ pub(super) struct View {
     pub given_up: Option<Indexes>,
     /// The failed pod of each index that waits for its replacement; it carries the count of failures.
     pub kept: BTreeMap<i32, Arc<Pod>>,
+    /// The group that new pods join, where they are scheduled all at once.
+    pub group: Option<String>,
 }
 
 /// Whether pods of the job have indexes.
@@ -103,6 +105,7 @@ impl View {
             done: Indexes::default(),
             given_up: None,
             kept: BTreeMap::new(),
+            group: None,
             job,
             pods,
             removed,

@@ -3,7 +3,8 @@
 use api_machinery::time::Time;
 use api_types::core_v1::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus,
-    ContainerUser, LinuxContainerUser, Pod, PodStatus, ResourceRequirements, VolumeMountStatus,
+    ContainerUser, ImageVolumeStatus, LinuxContainerUser, Pod, PodStatus, ResourceRequirements, VolumeMountStatus,
+    VolumeStatus,
 };
 
 use super::Inputs;
@@ -60,6 +61,9 @@ fn one(inputs: &Inputs<'_>, member: &Member<'_>) -> ContainerStatus {
     show_failure(inputs, member, newest, &mut status);
     let given = newest.filter(|record| record.is_running()).and_then(|record| (inputs.actuated)(&record.name));
     static_parts(container, given.as_ref().unwrap_or(&container.resources), &mut status);
+    if inputs.shows.image_digests {
+        show_images(newest, &mut status.volume_mounts);
+    }
     readiness(inputs, member, &mut status);
     status.allocated_resources_status = (inputs.resources)(container);
     status
@@ -136,6 +140,7 @@ fn from_record(
                 supplemental_groups: user.supplemental_groups.clone(),
             }),
         }),
+        stop_signal: record.stop_signal.clone().filter(|_| inputs.shows.stop_signals),
         ..ContainerStatus::default()
     };
     let was_running = old.is_some_and(|old| old.state.running.is_some());
@@ -244,6 +249,17 @@ fn static_parts(container: &Container, given: &ResourceRequirements, status: &mu
             volume_status: None,
         })
         .collect();
+}
+
+/// Which images are mounted as volumes, as the runtime has them.
+fn show_images(newest: Option<&ContainerRecord>, mounts: &mut [VolumeMountStatus]) {
+    for mount in newest.into_iter().flat_map(|record| &record.mounts) {
+        let image_ref = mount.image.as_ref().map(|image| image.image.clone()).filter(|image| !image.is_empty());
+        let at = mounts.iter_mut().find(|own| own.mount_path == mount.container_path);
+        if let (Some(image_ref), Some(at)) = (image_ref, at) {
+            at.volume_status = Some(VolumeStatus { image: Some(ImageVolumeStatus { image_ref }) });
+        }
+    }
 }
 
 fn readiness(inputs: &Inputs<'_>, member: &Member<'_>, status: &mut ContainerStatus) {

@@ -48,7 +48,17 @@ pub(crate) struct Inputs<'a> {
     pub resources: &'a dyn Fn(&Container) -> Vec<ResourceStatus>,
     /// What a container was given last, by its name.
     pub actuated: &'a dyn Fn(&str) -> Option<ResourceRequirements>,
+    pub shows: Shown,
     pub now: Time,
+}
+
+/// What statuses of containers show where gates say so.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Shown {
+    /// Gate `ContainerStopSignals`.
+    pub stop_signals: bool,
+    /// Gate `ImageVolumeWithDigest` (KEP-5365).
+    pub image_digests: bool,
 }
 
 /// A failure that comes from outside of the containers.

@@ -65,6 +65,7 @@ struct Case<'a> {
     probes: NoProbes,
     failure: Option<Failure>,
     ended: bool,
+    shows: Shown,
 }
 
 impl<'a> Case<'a> {
@@ -76,6 +77,7 @@ impl<'a> Case<'a> {
             probes: NoProbes::default(),
             failure: None,
             ended: false,
+            shows: Shown::default(),
         }
     }
 
@@ -94,6 +96,7 @@ impl<'a> Case<'a> {
             resize: &Resize::default(),
             resources: &|_| Vec::new(),
             actuated: &|_| None,
+            shows: self.shows,
             now: Time::from_unix_seconds(100),
         })
     }
@@ -323,4 +326,29 @@ fn transitions_keep_their_time() {
     let time = |type_: &str| status.conditions.iter().find(|it| it.type_ == type_).unwrap().last_transition_time;
     assert_eq!(time("Ready"), Time::from_unix_seconds(100));
     assert_eq!(time("PodScheduled"), Time::from_unix_seconds(50));
+}
+
+#[test]
+fn what_gates_show_of_containers_is_shown_with_them_only() {
+    let mut pod = pod("Always", &[], &["a"]);
+    let mount = |name: &str| api_types::core_v1::VolumeMount {
+        name: name.into(),
+        mount_path: format!("/{name}"),
+        ..Default::default()
+    };
+    pod.spec.containers[0].volume_mounts = vec![mount("image"), mount("other")];
+    let mut running = record("a", Running, 0);
+    running.stop_signal = Some("SIGUSR1".into());
+    let image = node_api::cri::v1::ImageSpec { image: "repo@sha256:1".into(), ..Default::default() };
+    running.mounts =
+        vec![node_api::cri::v1::Mount { container_path: "/image".into(), image: Some(image), ..Default::default() }];
+    let shown = |shows: Shown| {
+        let status = Case { shows, ..Case::new(&pod, vec![running.clone()]) }.status();
+        let own = &status.container_statuses[0];
+        let images = own.volume_mounts.iter().map(|mount| Some(mount.volume_status.clone()?.image?.image_ref));
+        (own.stop_signal.clone(), images.collect::<Vec<_>>())
+    };
+    assert_eq!(shown(Shown::default()), (None, vec![None, None]));
+    let all = Shown { stop_signals: true, image_digests: true };
+    assert_eq!(shown(all), (Some("SIGUSR1".into()), vec![Some("repo@sha256:1".into()), None]));
 }

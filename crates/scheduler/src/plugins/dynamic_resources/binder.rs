@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use api_machinery::time::Time;
 use api_types::core_v1::Pod;
-use api_types::resource_v1::{AllocationResult, ResourceClaim, ResourceClaimConsumerReference};
+use api_types::resource_v1::{AllocationResult, ResourceClaim};
 use base::CancellationToken;
 use component_helpers::resource_claims::is_reserved_for;
 
+use super::claims::Own;
 use super::{DynamicResources, Promised};
 use crate::pod_info::PodInfo;
 use crate::writer::{ObjectWriter, WriteError};
@@ -74,20 +75,21 @@ async fn delete(objects: &dyn ObjectWriter, claim: &ResourceClaim) -> Result<(),
 }
 
 impl DynamicResources {
-    /// Gives a claim its devices, where it has none, and reserves it for the pod.
+    /// Gives a claim its devices, where it has none, and reserves it for the pod, or for its group.
     ///
     /// # Errors
     /// When it cannot be written, or is not what it was.
     pub(super) async fn bind(
         &self,
-        claim: &Arc<ResourceClaim>,
+        own: &Own,
         allocation: Option<&AllocationResult>,
         pod: &Pod,
     ) -> Result<(), ClaimWriteError> {
+        let claim = &own.claim;
         let mut newest = (**claim).clone();
         let mut tries = 1;
         let written = loop {
-            match self.write(newest, allocation, pod).await {
+            match self.write(newest, own, allocation, pod).await {
                 Ok(written) => break written,
                 Err(error) if error.is_conflict() && tries < TRIES => {
                     tokio::time::sleep(DELAY).await;
@@ -128,7 +130,8 @@ impl DynamicResources {
         if !is_shown {
             return Err(ClaimWriteError::Unseen(full_name(&made)));
         }
-        self.bind(&Arc::new(made.clone()), Some(&promised.allocation), pod).await?;
+        let own = Own::alone(Arc::new(made.clone()), pod);
+        self.bind(&own, Some(&promised.allocation), pod).await?;
         self.claims.end_promise(&pod.metadata.uid);
         let mut status = pod.status.clone();
         status.extended_resource_claim_status = Some(promised.special.status(&made));
@@ -161,6 +164,7 @@ impl DynamicResources {
     async fn write(
         &self,
         mut claim: ResourceClaim,
+        own: &Own,
         allocation: Option<&AllocationResult>,
         pod: &Pod,
     ) -> Result<ResourceClaim, ClaimWriteError> {
@@ -168,8 +172,13 @@ impl DynamicResources {
         if claim.metadata.deletion_timestamp.is_some() {
             return Err(ClaimWriteError::Deleted(name));
         }
+        let is_reserved = is_reserved_for(&claim, &own.consumer.uid);
+        let is_shared = self.has_what_group_chose(&claim, allocation, pod);
+        if is_shared && is_reserved {
+            return Ok(claim);
+        }
         match (allocation, &claim.status.allocation) {
-            (Some(_), Some(_)) => return Err(ClaimWriteError::AllocatedElsewhere(name)),
+            (Some(_), Some(_)) if !is_shared => return Err(ClaimWriteError::AllocatedElsewhere(name)),
             (None, None) => return Err(ClaimWriteError::DeallocatedElsewhere(name)),
             _ => {}
         }
@@ -178,8 +187,8 @@ impl DynamicResources {
             let written = self.objects.update_device_claim(&claim).await;
             claim = written.map_err(|source| ClaimWriteError::Finalizer { claim: name.clone(), source })?;
         }
-        if let Some(allocation) = allocation {
-            claim.status.allocation = Some(allocation.clone());
+        if claim.status.allocation.is_none() {
+            claim.status.allocation = allocation.cloned();
         }
         if self.features.binding_conditions
             && let Some(allocation) = &mut claim.status.allocation
@@ -187,13 +196,8 @@ impl DynamicResources {
             // Since when its devices have been waited for.
             allocation.allocation_timestamp.get_or_insert_with(|| Time::from(self.clock.wall()));
         }
-        if !is_reserved_for(&claim, &pod.metadata.uid) {
-            claim.status.reserved_for.push(ResourceClaimConsumerReference {
-                resource: "pods".to_owned(),
-                name: pod.metadata.name.clone(),
-                uid: pod.metadata.uid.clone(),
-                ..ResourceClaimConsumerReference::default()
-            });
+        if !is_reserved {
+            claim.status.reserved_for.push(own.consumer.clone());
         }
         let what = if allocation.is_some() { "allocation and reservation" } else { "reservation" };
         let written = self.objects.update_device_claim_status(&claim).await;
@@ -214,13 +218,14 @@ impl DynamicResources {
         Ok(())
     }
 
-    /// A claim that was reserved for a pod is so no more; its devices stay. That is written beside.
-    pub(super) fn release(&self, claim: &ResourceClaim, pod: &PodInfo) {
-        let known = self.claims.get(&claim.metadata.namespace, &claim.metadata.name).ok();
+    /// A claim that was reserved for a pod, or for a group that has no other pod, is so no more; its devices stay. That is
+    /// written beside.
+    pub(super) fn release(&self, own: &Own, pod: &PodInfo) {
+        let known = self.claims.get(&own.claim.metadata.namespace, &own.claim.metadata.name).ok();
         let is_held =
-            |claim: &Arc<ResourceClaim>| claim.status.allocation.is_some() && is_reserved_for(claim, pod.uid());
-        let Some(claim) = known.filter(is_held) else { return };
-        let (objects, claims, uid) = (Arc::clone(&self.objects), Arc::clone(&self.claims), pod.uid().to_owned());
+            |claim: &Arc<ResourceClaim>| claim.status.allocation.is_some() && is_reserved_for(claim, &own.consumer.uid);
+        let Some(claim) = known.filter(is_held).filter(|_| self.may_release(own, &pod.pod)) else { return };
+        let (objects, claims, uid) = (Arc::clone(&self.objects), Arc::clone(&self.claims), own.consumer.uid.clone());
         self.tasks.spawn_cancellable("release-claim", async move {
             match objects.release_device_claim(&claim, &uid).await {
                 Ok(written) => claims.put_written(written),

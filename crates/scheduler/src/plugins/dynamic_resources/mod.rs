@@ -1,4 +1,4 @@
-//! `DynamicResources`: a pod runs where the devices are that its claims have, or can get (KEP-4381).
+//! `DynamicResources`: a pod runs where the devices are that its claims have, or can get (KEP-4381), or its group's (KEP-5729).
 
 mod binder;
 mod claims;
@@ -6,6 +6,9 @@ mod conditions;
 mod extended;
 #[cfg(test)]
 mod extended_tests;
+#[cfg(test)]
+mod group_tests;
+mod groups;
 mod hints;
 mod offered;
 #[cfg(test)]
@@ -21,7 +24,7 @@ use api_types::resource_v1::{AllocationResult, DeviceClass, ResourceClaim};
 use async_trait::async_trait;
 use base::{CancellationToken, SharedClock, SharedRng, TaskGroup};
 use component_base::Feature;
-use component_base::shared_gates::{DEVICE_TAINT_RULES, DEVICES};
+use component_base::shared_gates::{DEVICE_TAINT_RULES, DEVICES, GROUP_CLAIMS};
 use component_helpers::node_affinity::selector_matches;
 use component_helpers::resource_claims::is_reserved_for;
 use dra::{AllocateError, Allocator, CandidateNode, Features, Inventory, Selectors, Solution};
@@ -40,8 +43,10 @@ use crate::node_info::NodeView;
 use crate::plugin_args::PluginArgs;
 use crate::pod_info::PodInfo;
 use crate::writer::{ClusterWriter, EventSink, ObjectWriter};
+use claims::Own;
 use conditions::has_conditions;
 use extended::{Extended, SpecialClaim};
+use groups::Groups;
 pub(super) use offered::Offered;
 pub(super) use tracker::Tracker;
 
@@ -49,7 +54,7 @@ pub(super) const NAME: &str = "DynamicResources";
 /// A look at one node has an end.
 pub(crate) const FILTER_TIMEOUT: Feature = Feature::named("DRASchedulerFilterTimeout");
 /// The gates whose two sides are here, and that of allocation itself, which cannot be switched off.
-pub(crate) const GATES: &[Feature] = &[DEVICES, DEVICE_TAINT_RULES, EXTENDED_RESOURCE, FILTER_TIMEOUT];
+pub(crate) const GATES: &[Feature] = &[DEVICES, DEVICE_TAINT_RULES, EXTENDED_RESOURCE, FILTER_TIMEOUT, GROUP_CLAIMS];
 
 const NOT_AVAILABLE: &str = "resourceclaim not available on the node";
 const NOT_ENOUGH: &str = "cannot allocate all claims";
@@ -60,6 +65,7 @@ const FIRST_ALTERNATIVE: usize = 8;
 struct DynamicResources {
     features: Features,
     claims: Arc<Tracker>,
+    groups: Arc<Groups>,
     classes: Classes,
     extended: ExtendedResources,
     offered: Arc<Offered>,
@@ -90,7 +96,7 @@ impl Inventory for Classes {
 #[derive(Clone, Default)]
 struct PodClaims {
     /// In the order of the pod.
-    claims: Vec<Arc<ResourceClaim>>,
+    claims: Vec<Own>,
     /// What it asks for as extended resources.
     extended: Option<Arc<Extended>>,
     /// Finds devices for those that have none.
@@ -122,6 +128,7 @@ pub(super) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginErr
     let plugin = Arc::new(DynamicResources {
         features,
         claims: Tracker::of(cx.listers.of(), features.consumable_capacity),
+        groups: Groups::of(cx),
         classes: Classes(cx.listers.of()),
         extended: ExtendedResources::of(cx),
         offered: Offered::of(&cx.listers, &cx.gates),
@@ -136,7 +143,7 @@ pub(super) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginErr
         timeout,
         binding_timeout: args.binding_timeout.map(GoDuration::to_std).unwrap_or_default(),
     });
-    let events = hints::registrations(&plugin.claims, cx.gates.enabled(DEVICE_TAINT_RULES));
+    let events = hints::registrations(&plugin.claims, &plugin.groups, cx.gates.enabled(DEVICE_TAINT_RULES));
     let points = Plugin::new(NAME).pre_enqueue(plugin.clone()).pre_filter(plugin.clone()).filter(plugin.clone());
     let points = points.post_filter(plugin.clone()).pre_score(plugin.clone()).score(plugin.clone());
     let extended = plugin.extended.clone();
@@ -155,18 +162,31 @@ impl PodClaims {
 
 impl PreEnqueue for DynamicResources {
     fn pre_enqueue(&self, pod: &PodInfo) -> StatusResult {
-        self.claims.of_pod(&pod.pod).map(|_| ()).map_err(|error| Status::unresolvable(error.to_string()))
+        self.claims_of(pod).map(drop)
     }
 }
 
 impl DynamicResources {
-    /// Sees that a claim can be allocated at all.
-    fn check(&self, claim: &ResourceClaim) -> Result<(), Status> {
-        let (namespace, name) = (&claim.metadata.namespace, &claim.metadata.name);
-        if self.claims.is_in_flight(&claim.metadata.uid) {
+    fn claims_of(&self, pod: &PodInfo) -> Result<Vec<Own>, Status> {
+        self.claims.of_pod(&pod.pod, &self.groups).map_err(|error| Status::unresolvable(error.to_string()))
+    }
+
+    /// Sees that a claim can be allocated at all. It may be about to get something already: that is for all pods of a group.
+    fn check(&self, own: &mut Own, pod: &PodInfo) -> Result<(), Status> {
+        let Some((allocation, group)) = self.claims.in_flight(&own.claim.metadata.uid) else {
+            return self.check_requests(&own.claim);
+        };
+        if group.is_none() || group != self.groups.together_with(&pod.pod) {
+            let (namespace, name) = (&own.claim.metadata.namespace, &own.claim.metadata.name);
             let text = format!("resource claim {namespace}/{name} is in the process of being allocated");
             return Err(Status::unresolvable(text));
         }
+        own.pending = Some(allocation);
+        Ok(())
+    }
+
+    fn check_requests(&self, claim: &ResourceClaim) -> Result<(), Status> {
+        let name = &claim.metadata.name;
         for request in &claim.spec.devices.requests {
             let mut classes = Vec::new();
             if let Some(exact) = &request.exactly {
@@ -247,10 +267,11 @@ impl PreFilter for DynamicResources {
             state.put(own);
             return Ok(PreFiltered::Skip);
         }
-        own.claims = self.claims.of_pod(&pod.pod).map_err(|error| Status::unresolvable(error.to_string()))?;
-        let unallocated: Vec<_> =
-            own.claims.iter().filter(|claim| claim.status.allocation.is_none()).cloned().collect();
-        unallocated.iter().try_for_each(|claim| self.check(claim))?;
+        own.claims = self.claims_of(pod)?;
+        let mut without = own.claims.iter_mut().filter(|own| own.allocation().is_none());
+        without.try_for_each(|own| self.check(own, pod))?;
+        let unallocated = own.claims.iter().filter(|own| own.allocation().is_none());
+        let unallocated: Vec<_> = unallocated.map(|own| Arc::clone(&own.claim)).collect();
         if !unallocated.is_empty() || own.extended.is_some() {
             let (allocated, selectors) = (self.claims.allocated(), Arc::clone(&self.selectors));
             let allocator = Allocator::new(self.features, unallocated, self.offered.slices(), allocated, selectors);
@@ -270,13 +291,11 @@ impl Filter for DynamicResources {
             let selector = allocation.node_selector.as_ref();
             selector.is_none_or(|selector| selector_matches(selector, &node.node.metadata.labels, &node.info.name))
         };
-        let is_unavailable = |claim: &ResourceClaim| {
-            let allocation = claim.status.allocation.as_ref();
-            allocation.is_some_and(|allocation| !is_reached(allocation)) || self.is_lost(claim)
-        };
+        let is_unavailable =
+            |own: &Own| own.allocation().is_some_and(|allocation| !is_reached(allocation)) || self.is_lost(&own.claim);
         let claims = own.claims.iter().enumerate();
         let unavailable: BTreeSet<usize> =
-            claims.filter(|(_, claim)| is_unavailable(claim)).map(|(place, _)| place).collect();
+            claims.filter(|(_, own)| is_unavailable(own)).map(|(place, _)| place).collect();
         let allocator = own.allocator.as_ref().filter(|own| special.is_some() || !own.claims().is_empty());
         let found = allocator.map(|allocator| self.find(allocator, special, node)).transpose()?;
         let mut notes = own.found.lock();
@@ -300,7 +319,7 @@ impl PostFilter for DynamicResources {
         }
         let unavailable = own.found.lock().unavailable.clone();
         for place in unavailable {
-            let Some(claim) = own.claims.get(place) else { continue };
+            let Some(Own { claim, .. }) = own.claims.get(place) else { continue };
             let reserved = &claim.status.reserved_for;
             let is_free = reserved.len() <= 1 && reserved.iter().all(|consumer| consumer.uid == pod.uid());
             if is_free {
@@ -316,7 +335,8 @@ impl PostFilter for DynamicResources {
                 Err(error) => Status::error(error.to_string()),
             });
         }
-        told(Status::unschedulable("still not schedulable"))
+        let released = self.release_of_group(own, pod).await;
+        told(released.unwrap_or_else(|| Status::unschedulable("still not schedulable")))
     }
 }
 
@@ -367,7 +387,7 @@ impl Score for DynamicResources {
 #[derive(Clone)]
 struct Reserved {
     /// The pod's claims; those that get devices as they are to be.
-    claims: Vec<(Arc<ResourceClaim>, Option<AllocationResult>)>,
+    claims: Vec<(Own, Option<AllocationResult>)>,
     extended: Option<Promised>,
 }
 
@@ -385,14 +405,15 @@ impl Reserve for DynamicResources {
         let Some(own) = state.get_mut::<PodClaims>().filter(|own| !own.is_empty()) else { return Ok(()) };
         let (results, extended) = self.written_out(own, node)?;
         let mut results = results.into_iter();
-        let with = |claim: &Arc<ResourceClaim>| {
-            let is_new = claim.status.allocation.is_none();
-            (Arc::clone(claim), if is_new { results.next() } else { None })
+        let with = |own: &Own| {
+            let new = if own.allocation().is_none() { results.next() } else { own.pending.clone() };
+            (own.clone(), new)
         };
         let claims: Vec<_> = own.claims.iter().map(with).collect();
-        for (claim, allocation) in &claims {
+        for (own, allocation) in &claims {
             if let Some(allocation) = allocation {
-                self.claims.put_in_flight(claim, allocation.clone());
+                let group = self.groups.together_with(&pod.pod);
+                self.claims.put_in_flight(&own.claim, allocation.clone(), pod.uid(), group);
             }
         }
         if let Some((_, allocation)) = &extended {
@@ -405,11 +426,11 @@ impl Reserve for DynamicResources {
 
     fn unreserve(&self, state: &CycleState, pod: &PodInfo, _: &str) {
         let Some(reserved) = state.get::<Reserved>() else { return };
-        for (claim, allocation) in &reserved.claims {
+        for (own, allocation) in &reserved.claims {
             if allocation.is_some() {
-                self.claims.land(claim);
+                self.claims.land(&own.claim, pod.uid());
             }
-            self.release(claim, pod);
+            self.release(own, pod);
         }
         if let Some(promised) = &reserved.extended {
             self.claims.end_promise(pod.uid());
@@ -422,10 +443,10 @@ impl Reserve for DynamicResources {
 
 #[async_trait]
 impl PreBind for DynamicResources {
-    fn has_work(&self, state: &CycleState, pod: &PodInfo, _: &str) -> Result<bool, Status> {
-        let has_work = |claim: &ResourceClaim| !is_reserved_for(claim, pod.uid()) || has_conditions(claim);
+    fn has_work(&self, state: &CycleState, _: &PodInfo, _: &str) -> Result<bool, Status> {
+        let has_work = |own: &Own| !is_reserved_for(&own.claim, &own.consumer.uid) || has_conditions(&own.claim);
         let reserved = state.get::<Reserved>();
-        Ok(reserved.is_some_and(|own| own.extended.is_some() || own.claims.iter().any(|(claim, _)| has_work(claim))))
+        Ok(reserved.is_some_and(|own| own.extended.is_some() || own.claims.iter().any(|(own, _)| has_work(own))))
     }
 
     fn runs_beside_others(&self) -> bool {
@@ -434,13 +455,13 @@ impl PreBind for DynamicResources {
 
     async fn pre_bind(&self, state: &CycleState, pod: &PodInfo, node: &str, stop: &CancellationToken) -> StatusResult {
         let Some(reserved) = state.get::<Reserved>() else { return Ok(()) };
-        for (claim, allocation) in &reserved.claims {
-            if !is_reserved_for(claim, pod.uid()) {
-                let bound = self.bind(claim, allocation.as_ref(), &pod.pod).await;
+        for (own, allocation) in &reserved.claims {
+            if !is_reserved_for(&own.claim, &own.consumer.uid) {
+                let bound = self.bind(own, allocation.as_ref(), &pod.pod).await;
                 bound.map_err(|error| Status::error(error.to_string()))?;
             }
         }
-        let mut claims: Vec<_> = reserved.claims.iter().map(|(claim, _)| Arc::clone(claim)).collect();
+        let mut claims: Vec<_> = reserved.claims.iter().map(|(own, _)| Arc::clone(&own.claim)).collect();
         if let Some(promised) = &reserved.extended {
             let made = self.make(promised, &pod.pod, stop).await;
             claims.push(Arc::new(made.map_err(|error| Status::error(error.to_string()))?));

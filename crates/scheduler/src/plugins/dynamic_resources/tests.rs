@@ -111,8 +111,13 @@ impl World {
         verdicts_in(&self.cx, &[NAME], incoming, vec![node("a"), node("b")], vec![])
     }
 
-    fn claim(&self, name: &str) -> Arc<ResourceClaim> {
+    pub(super) fn claim(&self, name: &str) -> Arc<ResourceClaim> {
         self.cx.listers.of::<ResourceClaim>().find("default", name).unwrap()
+    }
+
+    /// Others are faster, once.
+    pub(super) fn outrun(&self) {
+        *self.server.conflicts.lock() = 1;
     }
 
     pub(super) fn lines(&self) -> Vec<String> {
@@ -125,7 +130,7 @@ fn claim(name: &str, requests: Value) -> Value {
         "spec": {"devices": {"requests": requests}}})
 }
 
-fn one(name: &str) -> Value {
+pub(super) fn one(name: &str) -> Value {
     claim(
         name,
         json!([{"name": "r", "exactly": {"deviceClassName": "any", "allocationMode": "ExactCount", "count": 1}}]),
@@ -133,7 +138,7 @@ fn one(name: &str) -> Value {
 }
 
 /// A claim that has the device `one` on the node `a`, reserved for these.
-fn allocated(name: &str, reserved: &[&str]) -> Value {
+pub(super) fn allocated(name: &str, reserved: &[&str]) -> Value {
     let mut claim = one(name);
     let field = json!({"key": "metadata.name", "operator": "In", "values": ["a"]});
     let consumers: Vec<Value> =
@@ -145,13 +150,13 @@ fn allocated(name: &str, reserved: &[&str]) -> Value {
 }
 
 impl PodBuilder {
-    fn device_claim(mut self, name: &str) -> Self {
+    pub(super) fn device_claim(mut self, name: &str) -> Self {
         let claim = json!({"name": format!("c{}", self.0.spec.resource_claims.len()), "resourceClaimName": name});
         self.0.spec.resource_claims.push(object(claim));
         self
     }
 
-    fn templated(mut self, made: Option<Option<&str>>) -> Self {
+    pub(super) fn templated(mut self, made: Option<Option<&str>>) -> Self {
         self.0.spec.resource_claims.push(object(json!({"name": "t", "resourceClaimTemplateName": "x"})));
         if let Some(name) = made {
             self.0.status.resource_claim_statuses.push(object(json!({"name": "t", "resourceClaimName": name})));
@@ -472,8 +477,9 @@ fn events_that_wake() {
 fn claims_of_the_pod_that_wake() {
     let world = World::new().with::<ResourceClaim>(one("c"));
     let tracker = Tracker::of(world.cx.listers.of(), true);
-    let registrations = hints::registrations(&tracker, false);
-    let by_rules = hints::registrations(&tracker, true);
+    let groups = Groups::of(&build_cx());
+    let registrations = hints::registrations(&tracker, &groups, false);
+    let by_rules = hints::registrations(&tracker, &groups, true);
     assert_eq!(by_rules.len(), registrations.len() + 1, "rules that go wake, too");
     let hint = registrations[1].hint.clone().unwrap();
     let waiting: Arc<Pod> = pod("p").device_claim("c").build();

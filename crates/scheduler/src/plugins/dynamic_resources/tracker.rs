@@ -1,7 +1,7 @@
 //! All claims as they are known: as the watch shows them, or as this scheduler has written them since; and the devices
 //! that they have, or are about to get.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use crate::framework::GroupKey;
 use crate::listers::{Lister, NotFound};
 
 /// Index of claims by the uid of their managing controller.
@@ -36,12 +37,20 @@ struct Known {
     /// Claims that were written, until the watch shows them.
     written: HashMap<ClaimKey, Arc<ResourceClaim>>,
     /// What claims are about to get, by their uid.
-    in_flight: HashMap<String, AllocationResult>,
+    in_flight: HashMap<String, InFlight>,
     /// What claims will get that are not made yet, by the uid of their pod.
     promised: HashMap<String, AllocationResult>,
     /// What each claim counts with.
     counted: HashMap<ClaimKey, AllocationResult>,
     allocated: Arc<Allocated>,
+}
+
+/// What a claim is about to get.
+struct InFlight {
+    allocation: AllocationResult,
+    /// The uids of the pods that it is for: those of a group may share it.
+    pods: BTreeSet<String>,
+    group: Option<GroupKey>,
 }
 
 fn key_of(claim: &ResourceClaim) -> ClaimKey {
@@ -107,7 +116,8 @@ impl Tracker {
         let known = &mut *known;
         let claim = self.current(known, key);
         let has = claim.as_ref().and_then(|claim| claim.status.allocation.as_ref());
-        let will_have = claim.as_ref().and_then(|claim| known.in_flight.get(&claim.metadata.uid));
+        let will_have =
+            claim.as_ref().and_then(|claim| known.in_flight.get(&claim.metadata.uid)).map(|own| &own.allocation);
         let now = has.or(will_have).cloned();
         if known.counted.get(key) == now.as_ref() {
             return;
@@ -127,20 +137,37 @@ impl Tracker {
         Arc::clone(&self.known.lock().allocated)
     }
 
-    /// Whether a claim is about to get devices.
-    pub(super) fn is_in_flight(&self, uid: &str) -> bool {
-        self.known.lock().in_flight.contains_key(uid)
+    /// What a claim is about to get, and for which group.
+    pub(super) fn in_flight(&self, uid: &str) -> Option<(AllocationResult, Option<GroupKey>)> {
+        self.known.lock().in_flight.get(uid).map(|own| (own.allocation.clone(), own.group.clone()))
     }
 
-    /// A claim is about to get devices: they are nobody else's any more.
-    pub(super) fn put_in_flight(&self, claim: &ResourceClaim, allocation: AllocationResult) {
-        self.known.lock().in_flight.insert(claim.metadata.uid.clone(), allocation);
+    /// A claim is about to get devices for a pod, and others of its group: they are nobody else's any more.
+    pub(super) fn put_in_flight(
+        &self,
+        claim: &ResourceClaim,
+        allocation: AllocationResult,
+        pod_uid: &str,
+        group: Option<GroupKey>,
+    ) {
+        let mut known = self.known.lock();
+        let own = known.in_flight.entry(claim.metadata.uid.clone());
+        let own = own.or_insert_with(|| InFlight { allocation, pods: BTreeSet::new(), group });
+        own.pods.insert(pod_uid.to_owned());
+        drop(known);
         self.refresh(&key_of(claim));
     }
 
-    /// A claim gets nothing any more; what it has stays.
-    pub(super) fn land(&self, claim: &ResourceClaim) {
-        self.known.lock().in_flight.remove(&claim.metadata.uid);
+    /// A claim gets nothing any more for a pod; what it has stays, and what it gets for others.
+    pub(super) fn land(&self, claim: &ResourceClaim, pod_uid: &str) {
+        let mut known = self.known.lock();
+        if let Some(own) = known.in_flight.get_mut(&claim.metadata.uid) {
+            own.pods.remove(pod_uid);
+            if own.pods.is_empty() {
+                known.in_flight.remove(&claim.metadata.uid);
+            }
+        }
+        drop(known);
         self.refresh(&key_of(claim));
     }
 
