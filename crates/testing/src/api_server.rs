@@ -8,6 +8,7 @@ use std::time::Duration;
 use base::{CancellationToken, SharedClock, SharedRng, TaskGroup};
 use bytes::Bytes;
 use client::{ApiHandler, Body, Peer, Transport, TransportError};
+use component_base::Gates;
 use component_base::lifecycle::Lifecycle;
 use component_base::serving::BoxError;
 use http_body::Frame;
@@ -27,6 +28,7 @@ const ADDRESS: &str = "https://in-process";
 /// and watches break when the server crashes, and are refused while it is down.
 pub(crate) struct ApiServer {
     config: ServerConfig,
+    gates: Gates,
     backend: Arc<Severable>,
     clock: Arc<PartClock>,
     rng: SharedRng,
@@ -41,7 +43,7 @@ struct Up {
 impl ApiServer {
     /// A store, whose compactor is in `group`, without a server.
     pub(crate) fn new(
-        config: ServerConfig,
+        (config, gates): (ServerConfig, Gates),
         backend: Arc<Severable>,
         clock: &SharedClock,
         rng: SharedRng,
@@ -50,14 +52,15 @@ impl ApiServer {
         let compactor = Compactor::new(Arc::clone(&backend) as _, config.storage.compaction_interval);
         group.spawn_cancellable("compactor", compactor.run());
         let clock = Arc::new(PartClock::new(Arc::clone(clock)));
-        Arc::new(Self { config, backend, clock, rng, up: Mutex::default() })
+        Arc::new(Self { config, gates, backend, clock, rng, up: Mutex::default() })
     }
 
     /// Starts a server; one that runs crashes first.
     pub(crate) fn start(&self) -> Result<(), BoxError> {
         self.crash();
         let rng = base::Rng::seeded(self.rng.below(u64::MAX));
-        let lifecycle = Lifecycle::new("kube-apiserver", Arc::clone(&self.clock) as _, rng);
+        let lifecycle =
+            Lifecycle::new("kube-apiserver", Arc::clone(&self.clock) as _, rng).with_gates(self.gates.clone());
         let server = Server::build_over(self.config.clone(), lifecycle.clone(), Arc::clone(&self.backend) as _)?;
         server.start();
         *self.up.lock() = Some(Up { handler: server.api(), tasks: lifecycle.tasks().clone() });

@@ -8,6 +8,7 @@ use api_types::core_v1::{Namespace, Node, Service, ServiceAccount};
 use apiserver::config::{ServerConfig, StaticToken};
 use base::{Rng, SharedClock, SharedRng, TaskGroup, TokioClock};
 use client::{Client, ClientConfig, ClientCx, ConfigError, Credentials, FaultLayer, Faults, Transport};
+use component_base::Gates;
 use component_base::metrics::{Metrics, MetricsOptions};
 use component_base::serving::BoxError;
 use parking_lot::Mutex;
@@ -40,6 +41,7 @@ const DRAIN: Duration = Duration::from_secs(30);
 /// own tasks, and a layer of faults between it and the server; the administrator's client has no faults.
 pub struct Cluster {
     shape: Shape,
+    gates: Gates,
     servers: Arc<Servers>,
     tasks: TaskGroup,
     clock: SharedClock,
@@ -129,13 +131,27 @@ impl Cluster {
         seed: u64,
         configure: impl FnOnce(&mut ServerConfig),
     ) -> Result<Self, BoxError> {
+        Self::gated(store, shape, seed, &Gates::default(), configure).await
+    }
+
+    /// The same with gates, which all components have.
+    ///
+    /// # Errors
+    /// When the store or a component does not start.
+    pub async fn gated(
+        store: &Store,
+        shape: Shape,
+        seed: u64,
+        gates: &Gates,
+        configure: impl FnOnce(&mut ServerConfig),
+    ) -> Result<Self, BoxError> {
         let mut server = ServerConfig::in_memory(tokens());
         configure(&mut server);
         let (clock, rng) = (TokioClock::shared(), Rng::seeded(seed));
         let tasks = TaskGroup::new("cluster");
         let group = tasks.child("store");
         let Opened { ways, faulty } = store.open(shape.api_servers, &mut server.storage, &clock, &rng, &group).await?;
-        let server = |backend| ApiServer::new(server.clone(), backend, &clock, split(&rng), &group);
+        let server = |backend| ApiServer::new((server.clone(), gates.clone()), backend, &clock, split(&rng), &group);
         let servers = Servers::new(ways.into_iter().map(server).collect());
         let trace = Trace::new();
         let transport = trace.recording(ADMIN, servers.preferring(0));
@@ -146,6 +162,7 @@ impl Cluster {
         let clocks = parts_of(shape).into_iter().map(clock_of).collect();
         let cluster = Self {
             shape,
+            gates: gates.clone(),
             servers,
             tasks,
             clock,
@@ -365,14 +382,16 @@ impl Cluster {
                 let (transport, cx) = (Arc::clone(&connection.transport), connection.cx.clone());
                 let client_for = move |identity: &str| controller_client(identity, &transport, &cx);
                 let client = connection.client(CONTROLLER_MANAGER, 20.0, 30)?;
-                let start = move |client: &Client| start_controllers(client, Arc::new(client_for));
+                let gates = self.gates.clone();
+                let start = move |client: &Client| start_controllers(client, Arc::new(client_for), &gates);
                 run_one(self.shape.controllers, &client, "kube-controller-manager", part, start)
             }),
             Part::Scheduler(number) => self.start_client(part, number, |connection| {
                 let client = connection.client(SCHEDULER, 50.0, 100)?;
                 let metrics = Metrics::new(MetricsOptions::default());
                 self.schedulers.lock().push(Arc::clone(&metrics));
-                let start = move |client: &Client| start_scheduler(client, &metrics);
+                let gates = self.gates.clone();
+                let start = move |client: &Client| start_scheduler(client, &metrics, &gates);
                 run_one(self.shape.schedulers, &client, "kube-scheduler", part, start)
             }),
             Part::Node(number) => {

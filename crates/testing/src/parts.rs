@@ -66,12 +66,11 @@ pub(crate) fn start_elected(client: &Client, name: &str, identity: &str, start: 
 }
 
 /// Runs the controllers until the client's tasks are cancelled, which ends them wherever they are.
-pub(crate) fn start_controllers(process: &Client, client_for: ClientFor) -> Result<(), BoxError> {
-    let gates = Gates::default();
+pub(crate) fn start_controllers(process: &Client, client_for: ClientFor, gates: &Gates) -> Result<(), BoxError> {
     let selection = Selection::parse(&["*".to_owned()], controllers::ALL)?;
-    let set = ControllerSet::new(controllers::ALL, &selection, &gates);
+    let set = ControllerSet::new(controllers::ALL, &selection, gates);
     let settings = controllers::Settings { root_ca: ROOT_CA.to_owned(), ..controllers::Settings::default() };
-    let environment = Environment { client_for, ..controllers::environment(process, settings) };
+    let environment = Environment { client_for, gates: gates.clone(), ..controllers::environment(process, settings) };
     let stop = process.tasks().token();
     process.tasks().spawn_cancellable("controllers", async move {
         if let Err(error) = set.run(&environment, stop).await {
@@ -82,11 +81,12 @@ pub(crate) fn start_controllers(process: &Client, client_for: ClientFor) -> Resu
 }
 
 /// Runs the scheduler until the client's tasks are cancelled.
-pub(crate) fn start_scheduler(client: &Client, metrics: &Metrics) -> Result<(), BoxError> {
+pub(crate) fn start_scheduler(client: &Client, metrics: &Metrics, gates: &Gates) -> Result<(), BoxError> {
     let watches = Arc::new(Watches::new(client));
     let metrics = Arc::new(SchedulerMetrics::new(metrics));
-    let (configuration, gates) = (scheduler::default_configuration(), Gates::default());
-    let scheduler = scheduler::assemble(&configuration, MAX_IN_UNSCHEDULABLE, &gates, client, &watches, metrics)?;
+    let mut configuration = scheduler::default_configuration();
+    scheduler::add_gated(&mut configuration, gates);
+    let scheduler = scheduler::assemble(&configuration, MAX_IN_UNSCHEDULABLE, gates, client, &watches, metrics)?;
     watches.feed(&scheduler);
     watches.start();
     let tasks = client.tasks().clone();

@@ -8,6 +8,7 @@ use api_machinery::status::ApiError;
 use api_machinery::value::Value;
 use bytes::{Bytes, BytesMut};
 use client::{Body, BoxError, Client, ClientError, RawResponse, Request};
+use component_base::Gates;
 use http::{HeaderName, Method};
 use http_body_util::BodyExt as _;
 use serde_json::json;
@@ -23,12 +24,17 @@ const JSON: &str = "application/json";
 
 /// Runs one test against a cluster of its own, on each store.
 pub(crate) fn conform(test: impl AsyncFn(&Cx)) {
-    run(RealEtcd::shared, |_| {}, test);
+    run(RealEtcd::shared, &Gates::default(), |_| {}, test);
+}
+
+/// Runs one test against a cluster all of whose components have these gates, and whose server serves everything.
+pub(crate) fn conform_gated(gates: &Gates, test: impl AsyncFn(&Cx)) {
+    run(RealEtcd::shared, gates, |config| config.disabled.clear(), test);
 }
 
 /// Runs one test that needs the store to be compacted.
 pub(crate) fn conform_compacted(test: impl AsyncFn(&Cx)) {
-    run(RealEtcd::alone, |_| {}, test);
+    run(RealEtcd::alone, &Gates::default(), |_| {}, test);
 }
 
 /// Runs one test against a cluster whose server signs service account tokens.
@@ -44,38 +50,39 @@ pub(crate) fn conform_with_tokens(test: impl AsyncFn(&Cx)) {
         accounts.key_files = vec![key.clone()];
         accounts.signing_key_file = Some(key.clone());
     };
-    run(RealEtcd::shared, configure, test);
+    run(RealEtcd::shared, &Gates::default(), configure, test);
 }
 
 /// Plays the test on the stores that `COXSWAIN_STORES` names; without it, on each.
 fn run(
     etcd: impl FnOnce() -> Result<Option<Arc<RealEtcd>>, BoxError>,
+    gates: &Gates,
     configure: impl Fn(&mut ServerConfig),
     test: impl AsyncFn(&Cx),
 ) {
     let named = std::env::var("COXSWAIN_STORES").unwrap_or_else(|_| "memory,embedded,etcd".to_owned());
     let named: Vec<&str> = named.split(',').collect();
     if named.contains(&"memory") {
-        run_on(&Store::Memory, &configure, &test);
+        run_on(&Store::Memory, gates, &configure, &test);
     }
     if named.contains(&"embedded") {
         let directory = tempfile::tempdir().expect("a directory");
-        run_on(&Store::Embedded(directory.path().to_owned()), &configure, &test);
+        run_on(&Store::Embedded(directory.path().to_owned()), gates, &configure, &test);
     }
     // Where there is no etcd, the test counts as skipped.
     if named.contains(&"etcd")
         && let Some(etcd) = etcd().expect("a runtime for etcd")
     {
-        run_on(&Store::Etcd(etcd), &configure, &test);
+        run_on(&Store::Etcd(etcd), gates, &configure, &test);
     }
 }
 
 #[expect(clippy::print_stdout, reason = "a failed test shows on which store")]
-fn run_on(store: &Store, configure: &impl Fn(&mut ServerConfig), test: &impl AsyncFn(&Cx)) {
+fn run_on(store: &Store, gates: &Gates, configure: &impl Fn(&mut ServerConfig), test: &impl AsyncFn(&Cx)) {
     println!("on {store}");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime").block_on(async {
-        let cluster = Cluster::over(store, Shape::SINGLE, 1, configure).await.expect("the cluster starts");
+        let cluster = Cluster::gated(store, Shape::SINGLE, 1, gates, configure).await.expect("the cluster starts");
         let cx = Cx { cluster };
         test(&cx).await;
         cx.cluster.shutdown().await;

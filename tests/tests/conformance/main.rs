@@ -14,6 +14,7 @@ mod discovery;
 mod events;
 mod field_validation;
 mod garbage_collection;
+mod gated;
 mod harness;
 mod lifecycle;
 mod limit_ranges;
