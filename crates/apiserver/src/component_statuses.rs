@@ -74,7 +74,7 @@ impl Endpoint for ComponentStatuses {
             Arc::new(Stored::unwritten(key, Revision(0), Box::new(status)))
         };
         let items = statuses.into_iter().map(item).collect();
-        let list = List { revision: Revision(0), items, continue_token: String::new(), remaining_item_count: None };
+        let list = List { revision: Revision(0), items, ..List::default() };
         respond::list(&rendering, &list).await
     }
 }

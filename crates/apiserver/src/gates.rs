@@ -33,6 +33,9 @@ pub(crate) const MANIFESTS: Feature = kinds::gates::MANIFEST_BASED_ADMISSION;
 /// What only other servers of the cluster serve is asked of them.
 pub(crate) const PEERS: Feature = Feature::named("UnknownVersionInteroperabilityProxy");
 
+/// Clients may ask for a part of a collection by the hashes of its objects.
+pub(crate) const SHARDS: Feature = Feature::named("ShardedListAndWatch");
+
 /// All of them.
 pub(crate) const KNOWN: Known = Known::switching(&[
     &[
@@ -55,6 +58,7 @@ pub(crate) const KNOWN: Known = Known::switching(&[
         KMS_V1,
         MUTATING_POLICIES,
         REMOTE_UID,
+        SHARDS,
         NODE_DECLARED_FEATURES,
         WORKLOAD_WITH_JOB,
     ],

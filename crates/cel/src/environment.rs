@@ -157,6 +157,14 @@ impl Environment {
         Ok(Program::new(self, checked))
     }
 
+    /// Reads an expression without saying what its names stand for, for those who take it apart themselves.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where.
+    pub fn parse(&self, source: &str) -> Result<Expr, Issues> {
+        parser::parse(source, &self.macros).map(|parsed| parsed.expr)
+    }
+
     /// Compiles an expression without checking types; what does not fit fails when evaluated.
     ///
     /// # Errors

@@ -4,6 +4,8 @@ use std::fmt;
 
 const OFFSET_32: u32 = 0x811c_9dc5;
 const PRIME_32: u32 = 0x0100_0193;
+const OFFSET_64: u64 = 0xcbf2_9ce4_8422_2325;
+const PRIME_64: u64 = 0x0000_0100_0000_01b3;
 const OFFSET_128: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
 const PRIME_128: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
 
@@ -36,6 +38,12 @@ impl fmt::Write for Fnv32 {
         *self = self.with(text.as_bytes());
         Ok(())
     }
+}
+
+/// 64-bit FNV-1a of some bytes.
+#[must_use]
+pub fn fnv64(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(OFFSET_64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME_64))
 }
 
 /// 32-bit FNV-1a of some bytes.

@@ -93,6 +93,7 @@ const PARTS: &[(Feature, &[Part])] = &[
     (Feature::named("RotateKubeletServerCertificate"), &[K]),
     (Feature::named("SELinuxChangePolicy"), &[A, M, K]),
     (Feature::named("SELinuxMount"), &[M, S, K]),
+    (Feature::named("ShardedListAndWatch"), &[A]),
     (Feature::named("StorageCapacityScoring"), &[S]),
     (Feature::named("StorageVersionAPI"), &[A, M]),
     (Feature::named("StorageVersionMigrator"), &[A, M]),

@@ -37,6 +37,7 @@ mod resource_version;
 mod scale;
 mod selection;
 mod services;
+mod shards;
 mod store;
 mod surroundings;
 mod update;

@@ -33,6 +33,8 @@ pub struct List {
     pub continue_token: String,
     /// About how many objects follow, where that is known.
     pub remaining_item_count: Option<i64>,
+    /// The shards that it is of; empty for all.
+    pub shards: String,
 }
 
 /// Which state a list shows.
@@ -161,6 +163,7 @@ impl Resource {
                 pace.after(Pace::CODED).await;
             }
         }
+        list.shards = options.shard_selector;
         Ok(list)
     }
 
@@ -332,7 +335,7 @@ fn cut_off(query: &Query, revision: Revision, items: Vec<Arc<Stored>>, last: &st
     let token = Token { revision: revision.0, start: format!("{start}\0") };
     let remaining = total.filter(|_| query.selection.matcher.is_none());
     let remaining = remaining.and_then(|total| i64::try_from(total.saturating_sub(items.len() as u64)).ok());
-    List { revision, items, continue_token: token.encode(), remaining_item_count: remaining }
+    List { revision, items, continue_token: token.encode(), remaining_item_count: remaining, ..List::default() }
 }
 
 /// A page of a snapshot, and what it took.

@@ -13,6 +13,7 @@ use kinds::rules::Rules;
 use watch_cache::{Matcher, Scope, Stored};
 
 use crate::resource::Resource;
+use crate::shards::Shards;
 
 const NAME: &str = "metadata.name";
 const NAMESPACE: &str = "metadata.namespace";
@@ -43,8 +44,14 @@ impl Resource {
             FieldSelector::parse(&options.field_selector).map_err(|error| ApiError::bad_request(error.to_string()))?;
         let fields = fields.transform(|field, value| self.field_label(field, value))?;
         let (scope, list_prefix) = self.scope(namespace, &fields);
+        let shards = match options.shard_selector.as_str() {
+            "" => None,
+            selector => {
+                Some(Shards::parse(selector).ok_or_else(|| ApiError::internal("a shard selector is not normal"))?)
+            }
+        };
         let everything = labels.is_everything() && fields.is_everything();
-        let matcher = (!everything).then(|| self.matcher(labels, fields));
+        let matcher = (!everything || shards.is_some()).then(|| self.matcher(labels, fields, shards));
         Ok(Selection { scope, list_prefix, matcher })
     }
 
@@ -80,9 +87,12 @@ impl Resource {
         (Scope::All, String::new())
     }
 
-    fn matcher(&self, labels: Selector, fields: FieldSelector) -> Matcher {
+    fn matcher(&self, labels: Selector, fields: FieldSelector, shards: Option<Shards>) -> Matcher {
         let (rules, conversion) = (self.rules.clone(), self.conversion.clone());
         Arc::new(move |object: &dyn Object| {
+            if shards.as_ref().is_some_and(|shards| !shards.have(object.meta())) {
+                return false;
+            }
             if !labels.matches(&object.meta().labels) {
                 return false;
             }

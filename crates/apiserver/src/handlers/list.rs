@@ -8,7 +8,7 @@ use component_base::serving::Response;
 use super::target::Target;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
-use crate::request::list_options;
+use crate::request::sharded_list_options;
 use crate::respond;
 
 pub(super) async fn list(
@@ -17,7 +17,7 @@ pub(super) async fn list(
     target: &Target,
 ) -> Result<Response, ApiError> {
     let rendering = target.rendering(cx, request)?;
-    let options = list_options(request.query())?;
+    let options = sharded_list_options(request.query(), cx.lifecycle.gates())?;
     let found = target.resource.list(&target.request_cx(cx, request, false), &options).await?;
     respond::list(&rendering, &found).await
 }

@@ -18,7 +18,7 @@ use super::watch_stream::Streaming;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::negotiate::{CBOR_SEQUENCE, Choice, MediaType, Offer};
-use crate::request::list_options;
+use crate::request::sharded_list_options;
 
 pub(super) async fn watch(
     cx: &Arc<ApiCx>,
@@ -26,7 +26,7 @@ pub(super) async fn watch(
     target: &Target,
 ) -> Result<Response, ApiError> {
     let choice = request.preferences().choose(Offer::resource(target.is_custom()).as_stream())?;
-    let mut options = list_options(request.query())?;
+    let mut options = sharded_list_options(request.query(), cx.lifecycle.gates())?;
     options.watch = true;
     if let Some(name) = &target.name {
         options.field_selector = named(name, &options.field_selector)?;

@@ -2,8 +2,11 @@
 
 use api_machinery::meta::ListOptions;
 use api_machinery::status::ApiError;
+use component_base::Gates;
 
 use super::query::Query;
+use super::shards;
+use crate::gates::SHARDS;
 
 /// Reads list options from a query.
 ///
@@ -23,4 +26,19 @@ pub(crate) fn list_options(query: &Query) -> Result<ListOptions, ApiError> {
         send_initial_events: query.switch("sendInitialEvents"),
         shard_selector: String::new(),
     })
+}
+
+/// The same with the shards that a client wants, where there are shards (`ShardedListAndWatch`).
+///
+/// # Errors
+/// 400 for numbers that are none, 500 for shards that are none, as upstream.
+pub(crate) fn sharded_list_options(query: &Query, gates: &Gates) -> Result<ListOptions, ApiError> {
+    let mut options = list_options(query)?;
+    let wanted = query.text("shardSelector");
+    if gates.enabled(SHARDS) && !wanted.is_empty() {
+        let normal = shards::normalized(&wanted);
+        let invalid = |why| ApiError::unclassified(format!("invalid shard selector: {why}"));
+        options.shard_selector = normal.map_err(invalid)?;
+    }
+    Ok(options)
 }

@@ -8,6 +8,7 @@ mod info;
 mod list_options;
 pub(crate) mod percent;
 mod query;
+mod shards;
 mod validation;
 mod write_options;
 
@@ -17,7 +18,7 @@ pub(crate) use decode::{SCHEME, Strictness, decode_kind};
 pub(crate) use delete_options::{BodyVersions, delete_options};
 pub(crate) use include_object::IncludeObject;
 pub(crate) use info::RequestInfo;
-pub(crate) use list_options::list_options;
+pub(crate) use list_options::{list_options, sharded_list_options};
 pub(crate) use query::Query;
 
 pub(crate) use write_options::{PatchKind, WriteOptions};

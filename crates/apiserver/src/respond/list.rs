@@ -2,7 +2,7 @@
 
 use api_machinery::cbor;
 use api_machinery::json as codec;
-use api_machinery::meta::ListMeta;
+use api_machinery::meta::{ListMeta, ShardInfo};
 use api_machinery::protobuf;
 use api_machinery::status::ApiError;
 use api_machinery::value::Value;
@@ -34,6 +34,7 @@ pub(crate) async fn list(rendering: &Rendering<'_>, list: &List) -> Result<Respo
         resource_version: list.revision.to_string(),
         continue_: list.continue_token.clone(),
         remaining_item_count: list.remaining_item_count,
+        shard_info: (!list.shards.is_empty()).then(|| ShardInfo { selector: list.shards.clone() }),
         ..ListMeta::default()
     };
     note(rendering, list, &meta).await;

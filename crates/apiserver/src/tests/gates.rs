@@ -73,6 +73,7 @@ const ROWS: &[Row] = &[
         off: "0",
     },
     Row { feature: kinds::gates::MUTABLE_NODE_AFFINITY, see: |gates| Box::pin(moved(gates)), on: "200", off: "422" },
+    Row { feature: gates::SHARDS, see: |gates| Box::pin(sharded(gates)), on: "some of all", off: "all" },
     Row { feature: gates::MANIFESTS, see: |gates| Box::pin(reserved(gates)), on: "422", off: "201" },
     Row { feature: gates::PEERS, see: |gates| Box::pin(code(PEER_HOOK, gates)), on: "200", off: "404" },
     Row { feature: kinds::gates::SCALE_TO_ZERO, see: |gates| Box::pin(to_zero(gates)), on: "201", off: "422" },
@@ -94,6 +95,28 @@ async fn reserved(gates: Gates) -> String {
     let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
     let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
     api.post(path, r#"{"metadata":{"name":"a.static.k8s.io"}}"#).await.code.to_string()
+}
+
+/// What lists are of that ask for a half of the namespaces each.
+async fn sharded(gates: Gates) -> String {
+    let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
+    api.wait_until_ready().await;
+    let list = async |low: &str, high: &str| {
+        let selector = format!("shardRange(object.metadata.uid,'0x{low}','0x{high}')");
+        let escaped = selector.replace('\'', "%27").replace('(', "%28").replace(')', "%29").replace(',', "%2C");
+        api.get(&format!("/api/v1/namespaces?shardSelector={escaped}")).await.json()
+    };
+    let (middle, end) = ("8000000000000000", "10000000000000000");
+    let halves = [list("0000000000000000", middle).await, list(middle, end).await];
+    let counts = halves.each_ref().map(|half| half["items"].as_array().map_or(0, Vec::len));
+    let all = api.get("/api/v1/namespaces").await.json()["items"].as_array().map_or(0, Vec::len);
+    let shown = &halves[1]["metadata"]["shardInfo"]["selector"];
+    let expected = format!("shardRange(object.metadata.uid, '0x{middle}', '0x{end}')");
+    match counts {
+        [one, other] if one + other == all && *shown == expected => "some of all".to_owned(),
+        [one, other] if one == all && other == all && shown.is_null() => "all".to_owned(),
+        counts => format!("{counts:?} of {all}, {shown}"),
+    }
 }
 
 /// How a volume is answered that is to be reached from another node.
