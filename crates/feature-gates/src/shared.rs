@@ -52,3 +52,9 @@ pub const STORAGE_VERSION_API: Feature = Feature::named("StorageVersionAPI");
 pub const STORAGE_VERSION_MIGRATOR: Feature = Feature::named("StorageVersionMigrator");
 /// Jobs whose pods are to run all at once are scheduled as gangs.
 pub const WORKLOAD_WITH_JOB: Feature = Feature::named("WorkloadWithJob");
+/// Containers say which signal ends them (KEP-4960).
+pub const STOP_SIGNALS: Feature = Feature::named("ContainerStopSignals");
+/// Statuses tell which images are mounted as volumes (KEP-5365).
+pub const IMAGE_VOLUME_DIGESTS: Feature = Feature::named("ImageVolumeWithDigest");
+/// Groups of pods stay within a domain (KEP-5732).
+pub const TOPOLOGY_AWARE_GROUPS: Feature = Feature::named("TopologyAwareWorkloadScheduling");

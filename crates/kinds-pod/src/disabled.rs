@@ -1,12 +1,9 @@
 //! Fields of pods behind features: dropped while those are off, unless the stored pod or template uses them already.
 
 use api_types::core_v1::{Container, PodSpec};
-use feature_gates::shared::{CLUSTER_TRUST_BUNDLE_PROJECTION, GENERIC_WORKLOAD, POD_CERTIFICATE_REQUEST};
-use feature_gates::{Feature, Gates};
+use feature_gates::Gates;
+use feature_gates::shared::{CLUSTER_TRUST_BUNDLE_PROJECTION, GENERIC_WORKLOAD, POD_CERTIFICATE_REQUEST, STOP_SIGNALS};
 use kinds_frame::gated::{self, Gated};
-
-/// Containers say which signal ends them (KEP-4960).
-pub const STOP_SIGNALS: Feature = Feature::named("ContainerStopSignals");
 
 /// The fields.
 pub const GATED: &[Gated<PodSpec>] = &[

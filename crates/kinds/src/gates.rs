@@ -6,8 +6,8 @@ pub(crate) use feature_gates::shared::API_SERVER_IDENTITY;
 pub use feature_gates::shared::{
     ADMIN_ACCESS, BINDING_CONDITIONS, CLUSTER_TRUST_BUNDLE, CLUSTER_TRUST_BUNDLE_PROJECTION, CONSUMABLE_CAPACITY,
     COORDINATED_ELECTION, DEVICE_STATUS, DEVICE_TAINTS, EXTENDED_RESOURCE, GENERIC_WORKLOAD, GROUP_CLAIMS,
-    GROUP_PREEMPTION, PARTITIONABLE_DEVICES, POD_CERTIFICATE_REQUEST, PRIORITIZED_LIST, STATEFUL_SET_MAX_UNAVAILABLE,
-    STORAGE_VERSION_API, STORAGE_VERSION_MIGRATOR,
+    GROUP_PREEMPTION, IMAGE_VOLUME_DIGESTS, PARTITIONABLE_DEVICES, POD_CERTIFICATE_REQUEST, PRIORITIZED_LIST,
+    STATEFUL_SET_MAX_UNAVAILABLE, STOP_SIGNALS, STORAGE_VERSION_API, STORAGE_VERSION_MIGRATOR, TOPOLOGY_AWARE_GROUPS,
 };
 
 /// Attributes of devices may be lists.
@@ -22,13 +22,8 @@ pub const SCALE_TO_ZERO: Feature = Feature::named("HPAScaleToZero");
 pub const SCALING_TOLERANCE: Feature = Feature::named("HPAConfigurableTolerance");
 /// Claims may take their contents from another namespace (KEP-3294).
 pub const CROSS_NAMESPACE_SOURCE: Feature = Feature::named("CrossNamespaceVolumeDataSource");
-/// Statuses tell which images are mounted as volumes (KEP-5365).
-pub const IMAGE_VOLUME_DIGESTS: Feature = Feature::named("ImageVolumeWithDigest");
 /// Volumes may come to be reached from other nodes (KEP-5381). It is no field.
 pub const MUTABLE_NODE_AFFINITY: Feature = Feature::named("MutablePVNodeAffinity");
-pub use crate::pod_spec::disabled::STOP_SIGNALS;
-/// Groups of pods stay within a domain.
-pub const TOPOLOGY_AWARE_GROUPS: Feature = Feature::named("TopologyAwareWorkloadScheduling");
 
 /// All that can be switched.
 pub const SWITCHED: &[Feature] = &[

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use api_machinery::value::Value;
 use component_base::shared_gates::{
-    DEVICE_TAINT_RULES, GENERIC_WORKLOAD, GROUP_CLAIMS, STATEFUL_SET_MAX_UNAVAILABLE, WORKLOAD_WITH_JOB,
+    DEVICE_TAINT_RULES, GENERIC_WORKLOAD, GROUP_CLAIMS, STATEFUL_SET_MAX_UNAVAILABLE, TOPOLOGY_AWARE_GROUPS,
+    WORKLOAD_WITH_JOB,
 };
 use component_base::{Feature, Gates};
 use serde_json::json;
@@ -13,7 +14,6 @@ use crate::custom_resources::condition;
 use crate::harness::{Cx, conform_gated, name_of, text};
 
 const GANG_SCHEDULING: Feature = Feature::named("GangScheduling");
-const TOPOLOGY_AWARE_GROUPS: Feature = Feature::named("TopologyAwareWorkloadScheduling");
 const GROUPS: &str = "/apis/scheduling.k8s.io/v1alpha2";
 /// What a pod may not do for as long is taken to be what it never does.
 const A_WHILE: Duration = Duration::from_secs(60);

@@ -24,6 +24,10 @@ struct Machine {
 
 impl Machine {
     async fn start() -> Self {
+        Self::start_with(|_| {}).await
+    }
+
+    async fn start_with(change: impl FnOnce(&mut crate::interfaces::PodSettings)) -> Self {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(root.path().join("manifests")).unwrap();
         let tasks = TaskGroup::new("kubelet");
@@ -33,7 +37,9 @@ impl Machine {
         runtime.pull_image(spec, None, None).await.unwrap();
         let node = Arc::new(TestNode::default());
         let shared = Arc::new(runtime.clone());
-        let engine = engine(settings(root.path()), &node, shared.clone(), shared, clock, &tasks);
+        let mut settings = settings(root.path());
+        change(&mut settings);
+        let engine = engine(settings, &node, shared.clone(), shared, clock, &tasks);
         Self { root, node, runtime, engine, tasks }
     }
 
@@ -101,6 +107,19 @@ async fn a_static_pod_lives_and_goes() {
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert!(machine.node.unmounted.lock().contains(&pod.metadata.uid));
     machine.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_names_the_signal_that_ends_it_where_that_is_asked_for() {
+    for on in [false, true] {
+        let machine = Machine::start_with(|settings| settings.stop_signals = on).await;
+        let container = "{name: main, image: 'docker.io/library/app:1', lifecycle: {stopSignal: SIGUSR1}}";
+        machine.write("web", &format!("{{os: {{name: linux}}, containers: [{container}]}}"));
+        let pod = machine.wait("web", "ready", |pod| first(pod).ready).await;
+        // As the runtime says, which was told so.
+        assert_eq!(first(&pod).stop_signal.as_deref(), on.then_some("SIGUSR1"));
+        machine.tasks.shutdown(Duration::from_secs(5)).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

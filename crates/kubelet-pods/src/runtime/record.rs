@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use node_api::cri::v1;
 
-use super::{labels, stop_signal};
+use super::labels;
 
 /// The runtime's state of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,8 +48,8 @@ pub struct ContainerRecord {
     pub mounts: Vec<v1::Mount>,
     pub user: Option<v1::LinuxContainerUser>,
     pub resources: Option<v1::LinuxContainerResources>,
-    /// In the words of the API; none where the runtime does not say.
-    pub stop_signal: Option<String>,
+    /// The runtime's number of the signal that it ends it by, or of its default.
+    pub stop_signal: i32,
 }
 
 impl ContainerRecord {
@@ -94,7 +94,7 @@ impl ContainerRecord {
             mounts: status.mounts,
             user: status.user.and_then(|user| user.linux),
             resources: status.resources.and_then(|resources| resources.linux),
-            stop_signal: stop_signal::shown(status.stop_signal),
+            stop_signal: status.stop_signal,
         }
     }
 }

@@ -20,7 +20,9 @@ pub(crate) use validate::{LIMITED_SWAP, content_type};
 
 /// The gates that change something here.
 pub(crate) mod gates {
-    pub(crate) use component_base::shared_gates::{DECLARED_FEATURES, EXTENDED_RESOURCE, GROUP_CLAIMS};
+    pub(crate) use component_base::shared_gates::{
+        DECLARED_FEATURES, EXTENDED_RESOURCE, GROUP_CLAIMS, IMAGE_VOLUME_DIGESTS, STOP_SIGNALS,
+    };
     use component_base::{Feature, Known, Part};
 
     pub(crate) const CPU_POLICY_ALPHA_OPTIONS: Feature = Feature::named("CPUManagerPolicyAlphaOptions");
@@ -35,8 +37,6 @@ pub(crate) mod gates {
     pub(crate) const LIST_ACTIVE_PODS: Feature = Feature::named("KubeletPodResourcesListUseActivePods");
     pub(crate) const DNS_ONLY_CERTIFICATES: Feature = Feature::named("AllowDNSOnlyNodeCSR");
     pub(crate) const REGISTRATION_GET_ON_EXISTS_ONLY: Feature = Feature::named("KubeletRegistrationGetOnExistsOnly");
-    pub(crate) const STOP_SIGNALS: Feature = Feature::named("ContainerStopSignals");
-    pub(crate) const IMAGE_VOLUME_DIGESTS: Feature = Feature::named("ImageVolumeWithDigest");
     pub(crate) const SHORTER_CRASH_BACK_OFF: Feature = Feature::named("ReduceDefaultCrashLoopBackOffDecay");
     pub(crate) const RESOURCE_HEALTH: Feature = Feature::named("ResourceHealthStatus");
     pub(crate) const RESOURCE_HEALTH_MESSAGE: Feature = Feature::named("ResourceHealthStatusMessage");

@@ -179,6 +179,9 @@ fn gates_take_effect() {
     assert!(!all.pods.stop_signals && !all.pods.image_volume_digests);
     let on = |gate: Feature| planned_with(&Gates::default().with(gate, true));
     assert!(on(gates::STOP_SIGNALS).pods.stop_signals && on(gates::IMAGE_VOLUME_DIGESTS).pods.image_volume_digests);
+    assert!(!all.node.gives_up_where_forbidden && !all.dns_only_certificates);
+    assert!(on(gates::REGISTRATION_GET_ON_EXISTS_ONLY).node.gives_up_where_forbidden);
+    assert!(on(gates::DNS_ONLY_CERTIFICATES).dns_only_certificates);
     let back_off = |plan: &Plan| [plan.pods.crash_loop_initial, plan.pods.crash_loop_max].map(|delay| delay.as_secs());
     assert_eq!((back_off(&all), back_off(&on(gates::SHORTER_CRASH_BACK_OFF))), ([10, 300], [1, 300]));
     assert!(all.pods.resource_health && !planned(&[gates::RESOURCE_HEALTH]).pods.resource_health);

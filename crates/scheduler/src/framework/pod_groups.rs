@@ -7,13 +7,11 @@ use std::sync::Arc;
 use api_types::core_v1::Pod;
 use api_types::scheduling_v1alpha2::PodGroup;
 use component_base::Feature;
-pub(crate) use component_base::shared_gates::{GENERIC_WORKLOAD, GROUP_PREEMPTION};
+pub(crate) use component_base::shared_gates::{GENERIC_WORKLOAD, GROUP_PREEMPTION, TOPOLOGY_AWARE_GROUPS};
 use parking_lot::Mutex;
 
 /// A group may want to be scheduled all at once, or not at all.
 pub(crate) const GANG_SCHEDULING: Feature = Feature::named("GangScheduling");
-/// A group may want to have all of its pods in one domain.
-pub(crate) const TOPOLOGY_AWARE_GROUPS: Feature = Feature::named("TopologyAwareWorkloadScheduling");
 
 /// The groups of all pods that are known.
 #[derive(Default)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api_types::core_v1::Pod;
 use api_types::scheduling_v1alpha2::PodGroup;
-use client::{Change, EventType, Informer, ObjectKey};
+use client::{Change, Informer, ObjectKey};
 use component_helpers::group_claims::group_of;
 use controller::{Build, CONTROLLER_UID, Cx, Queue, ReconcileError};
 
@@ -94,11 +94,7 @@ impl Claims {
         for entry in holder.entries() {
             match self.ensure(cx, holder, entry).await {
                 Ok(claim) => made.extend(claim.map(|claim| (entry.name.to_owned(), claim))),
-                Err(error) => {
-                    let message = format!("PodGroupResourceClaim {}: {error}", entry.name);
-                    cx.events.event(group, EventType::Warning, "FailedResourceClaimCreation", message);
-                    return Err(ReconcileError::failed(error.to_string()));
-                }
+                Err(error) => return Err(holder.not_made(cx, entry.name, &error)),
             }
         }
         if !made.is_empty() {

@@ -5,9 +5,11 @@ use api_machinery::value::Value;
 use api_types::core_v1::{Pod, PodResourceClaim};
 use api_types::resource_v1::ResourceClaim;
 use api_types::scheduling_v1alpha2::{PodGroup, PodGroupResourceClaim};
-use controller::{controller_ref, is_controlled_by};
+use client::EventType;
+use controller::{Cx, ReconcileError, controller_ref, is_controlled_by};
 use serde_json::json;
 
+use super::making::MakeError;
 use super::naming::Named;
 
 /// A pod or a group.
@@ -103,6 +105,17 @@ impl<'h> Holder<'h> {
             Self::Group(group) => controller_ref::<PodGroup>(&group.metadata),
         };
         OwnerReference { block_owner_deletion: None, ..owner }
+    }
+
+    /// Tells of a claim that could not be made.
+    pub(super) fn not_made(self, cx: &Cx, entry: &str, error: &MakeError) -> ReconcileError {
+        const REASON: &str = "FailedResourceClaimCreation";
+        let message = |kind: &str| format!("{kind}ResourceClaim {entry}: {error}");
+        match self {
+            Self::Pod(pod) => cx.events.event(pod, EventType::Warning, REASON, message("Pod")),
+            Self::Group(group) => cx.events.event(group, EventType::Warning, REASON, message("PodGroup")),
+        }
+        ReconcileError::failed(error.to_string())
     }
 
     /// An intent to apply to the status: all claims, as far as they are known, those among them that were made just now.

@@ -3,7 +3,6 @@
 use api_types::core_v1::{Pod, PodResourceClaim};
 use api_types::resource_v1::ResourceClaim;
 use api_types::scheduling_v1alpha2::PodGroup;
-use client::EventType;
 use component_helpers::group_claims::{consumer, is_shared};
 use controller::{Cx, ReconcileError};
 
@@ -45,11 +44,7 @@ impl Claims {
             };
             match ensured {
                 Ok(claim) => made.extend(claim.map(|claim| (entry.name.clone(), claim))),
-                Err(error) => {
-                    let message = format!("PodResourceClaim {}: {error}", entry.name);
-                    cx.events.event(pod, EventType::Warning, "FailedResourceClaimCreation", message);
-                    return Err(ReconcileError::failed(error.to_string()));
-                }
+                Err(error) => return Err(Holder::Pod(pod).not_made(cx, &entry.name, &error)),
             }
         }
         if !made.is_empty() {

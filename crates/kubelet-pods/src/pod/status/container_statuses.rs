@@ -12,8 +12,8 @@ use crate::pod::containers::{Member, Role, members};
 use crate::pod::restart;
 use crate::probe::{ProbeKind, ProbeResult};
 use crate::runtime::failure::WaitingReason;
-use crate::runtime::plan;
 use crate::runtime::record::{ContainerRecord, RecordState};
+use crate::runtime::{plan, stop_signal};
 
 const LOST: &str = "ContainerStatusUnknown";
 const LOST_AT_END: &str = "The container could not be located when the pod was terminated";
@@ -140,7 +140,7 @@ fn from_record(
                 supplemental_groups: user.supplemental_groups.clone(),
             }),
         }),
-        stop_signal: record.stop_signal.clone().filter(|_| inputs.shows.stop_signals),
+        stop_signal: inputs.shows.stop_signals.then(|| stop_signal::shown(record.stop_signal)).flatten(),
         ..ContainerStatus::default()
     };
     let was_running = old.is_some_and(|old| old.state.running.is_some());

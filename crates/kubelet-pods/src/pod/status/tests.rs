@@ -338,7 +338,7 @@ fn what_gates_show_of_containers_is_shown_with_them_only() {
     };
     pod.spec.containers[0].volume_mounts = vec![mount("image"), mount("other")];
     let mut running = record("a", Running, 0);
-    running.stop_signal = Some("SIGUSR1".into());
+    running.stop_signal = node_api::cri::v1::Signal::Sigusr1.into();
     let image = node_api::cri::v1::ImageSpec { image: "repo@sha256:1".into(), ..Default::default() };
     running.mounts =
         vec![node_api::cri::v1::Mount { container_path: "/image".into(), image: Some(image), ..Default::default() }];
