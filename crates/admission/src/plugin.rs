@@ -47,6 +47,13 @@ pub struct Settings {
     pub group_priorities: bool,
     /// Whether devices can be had as extended resources, which quotas count then (gate `DRAExtendedResource`).
     pub extended_resources: bool,
+    /// Whether pods learn where their node is by labels (gate `PodTopologyLabelsAdmission`).
+    pub topology_labels: bool,
+    /// Whether a node gets tokens only for the audiences that its pods ask for (gate `ServiceAccountNodeAudienceRestriction`).
+    pub node_audiences: bool,
+    /// Whether a node may ask for a certificate of a kubelet with any name (gate
+    /// `AllowInsecureKubeletCertificateSigningRequests`).
+    pub insecure_kubelet_requests: bool,
     /// What `--admission-control-config-file` says of plugins.
     pub configured: Configurations,
 }
@@ -113,6 +120,9 @@ impl Default for Settings {
             mutating_policies: true,
             group_priorities: true,
             extended_resources: true,
+            topology_labels: true,
+            node_audiences: true,
+            insecure_kubelet_requests: false,
             configured: Configurations::default(),
         }
     }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use component_base::Gates;
 use component_base::health::Health;
 use component_base::lifecycle::Lifecycle;
 use component_base::metrics::Metrics;
@@ -39,9 +40,10 @@ pub(crate) fn install(
     hooks: &mut Vec<Arc<dyn PostStartHook>>,
     served: &Arc<ServedKinds>,
     others: &Arc<Aggregation>,
+    gates: &Gates,
 ) {
     discovery::install(routes, served, others);
-    openapi::install(routes, served, others);
+    openapi::install(routes, served, others, gates);
     reviews::install(routes);
     tokens::install(routes);
     component_statuses::install(routes);

@@ -2,7 +2,7 @@
 
 pub(crate) use component_base::shared_gates::{
     CBOR, COORDINATED_ELECTION as COORDINATED, DECLARED_FEATURES as NODE_DECLARED_FEATURES, DEVICE_TAINT_RULES,
-    DEVICES, WORKLOAD_WITH_JOB,
+    DEVICES, SPLIT_LOG_STREAMS, TOPOLOGY_LABELS, WORKLOAD_WITH_JOB,
 };
 use component_base::{Feature, Known, Part};
 
@@ -27,6 +27,17 @@ pub(crate) const REMOTE_UID: Feature = Feature::named("RemoteRequestHeaderUID");
 /// Policies may change what is written.
 pub(crate) const MUTATING_POLICIES: Feature = Feature::named("MutatingAdmissionPolicy");
 
+/// Discovery tells by a hash in which version the objects of a resource are stored.
+pub(crate) const STORAGE_VERSION_HASH: Feature = Feature::named("StorageVersionHash");
+/// Descriptions say which values a text may have.
+pub(crate) const OPENAPI_ENUMS: Feature = Feature::named("OpenAPIEnums");
+/// Whoever asks for a token and names a uid means the account of that uid.
+pub(crate) const TOKEN_REQUEST_UID: Feature = Feature::named("TokenRequestServiceAccountUIDValidation");
+/// A node gets tokens only for the audiences that its pods ask for.
+pub(crate) const NODE_AUDIENCES: Feature = Feature::named("ServiceAccountNodeAudienceRestriction");
+/// A node may ask for a certificate of a kubelet with any name.
+pub(crate) const INSECURE_KUBELET_REQUESTS: Feature = Feature::named("AllowInsecureKubeletCertificateSigningRequests");
+
 /// Webhooks and policies may stand in files of the server.
 pub(crate) const MANIFESTS: Feature = kinds::gates::MANIFEST_BASED_ADMISSION;
 
@@ -43,6 +54,24 @@ pub(crate) const KNOWN: Known = Known::switching(&[
         MANIFESTS,
         PEERS,
         registry::DISABLE_DUAL_WRITE,
+        registry::UNSAFE_DELETION,
+        kinds::gates::COMPARING_TOLERATIONS,
+        kinds::gates::HOST_NETWORK_USERS,
+        kinds::gates::POD_DELETION_COST,
+        kinds::gates::RELAXED_SERVICE_NAMES,
+        kinds::gates::RESTART_ALL_CONTAINERS,
+        kinds::gates::SERVICE_CIDR_STATUS,
+        kinds::gates::SPREAD_SELECTORS_BY_LABEL_KEYS,
+        kinds::gates::STRICT_ADDRESSES,
+        kinds::gates::SUSPENDED_JOB_PLACING,
+        kinds::gates::SUSPENDED_JOB_RESOURCES,
+        INSECURE_KUBELET_REQUESTS,
+        NODE_AUDIENCES,
+        OPENAPI_ENUMS,
+        SPLIT_LOG_STREAMS,
+        STORAGE_VERSION_HASH,
+        TOKEN_REQUEST_UID,
+        TOPOLOGY_LABELS,
         kinds::gates::MUTABLE_NODE_AFFINITY,
         kinds::gates::SCALE_TO_ZERO,
         COMPRESS,

@@ -2,6 +2,34 @@
 
 use crate::feature::Feature;
 
+/// Constraints of spreading look at labels of the pod itself (KEP-3243).
+pub const SPREAD_BY_LABEL_KEYS: Feature = Feature::named("MatchLabelKeysInPodTopologySpread");
+/// The server itself puts those labels into the selectors of constraints.
+pub const SPREAD_SELECTORS_BY_LABEL_KEYS: Feature = Feature::named("MatchLabelKeysInPodTopologySpreadSelectorMerge");
+/// Pods say how much it costs to delete them before others of their ReplicaSet (KEP-2255).
+pub const POD_DELETION_COST: Feature = Feature::named("PodDeletionCost");
+/// Containers have restart policies of their own (KEP-5307).
+pub const CONTAINER_RESTART_RULES: Feature = Feature::named("ContainerRestartRules");
+/// A container's end may restart all of its pod (KEP-5532).
+pub const RESTART_ALL_CONTAINERS: Feature = Feature::named("RestartAllContainersOnContainerExits");
+/// One stream of a container's log can be asked for (KEP-3288).
+pub const SPLIT_LOG_STREAMS: Feature = Feature::named("PodLogsQuerySplitStreams");
+/// Pods learn the zone and the region of their node by labels (KEP-4742).
+pub const TOPOLOGY_LABELS: Feature = Feature::named("PodTopologyLabelsAdmission");
+/// Variables of containers come from files (KEP-3721).
+pub const ENV_FILES: Feature = Feature::named("EnvFiles");
+/// Pods have a host name that is neither theirs nor within a domain (KEP-4762).
+pub const HOSTNAME_OVERRIDE: Feature = Feature::named("HostnameOverride");
+/// ReplicaSets and Deployments tell how many pods are going (KEP-3973).
+pub const TERMINATING_REPLICAS: Feature = Feature::named("DeploymentReplicaSetTerminatingReplicas");
+/// Where the pods of a job may go can be changed while it is suspended, though it had begun (KEP-5440).
+pub const SUSPENDED_JOB_PLACING: Feature = Feature::named("MutableSchedulingDirectivesForSuspendedJobs");
+/// Addresses in older fields are spelled in one way only (KEP-4858).
+pub const STRICT_ADDRESSES: Feature = Feature::named("StrictIPCIDRValidation");
+/// Pods may have users of their own on the host's network (KEP-5607).
+pub const HOST_NETWORK_USERS: Feature = Feature::named("UserNamespacesHostNetworkSupport");
+/// Tolerations may compare numbers (KEP-5471).
+pub const COMPARING_TOLERATIONS: Feature = Feature::named("TaintTolerationComparisonOperators");
 /// Claims may ask for devices that others use, to look after them.
 pub const ADMIN_ACCESS: Feature = Feature::named("DRAAdminAccess");
 /// Each API server has a name of its own.

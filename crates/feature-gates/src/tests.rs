@@ -120,7 +120,7 @@ fn a_gate_of_other_binaries_takes_any_value() {
         // What it needs is about others, too.
         (proxy, "WorkloadAwarePreemption", None),
         // Nobody has this side.
-        (proxy, "QOSReserved", None),
+        (proxy, "PodLevelResourceManagers", None),
     ] {
         assert_eq!(set(known, name), expected, "{name}");
     }
@@ -150,9 +150,9 @@ fn what_cannot_be_is_refused() {
             "ExtendWebSocketsToKubelet is enabled, but depends on features that are disabled: [NodeDeclaredFeatures]",
         ),
         (
-            "QOSReserved=true",
+            "PodLevelResourceManagers=true",
             36,
-            "cannot set feature gate QOSReserved to true: this build only has what there is with QOSReserved=false",
+            "cannot set feature gate PodLevelResourceManagers to true: this build only has what there is with PodLevelResourceManagers=false",
         ),
         (
             "WindowsGracefulNodeShutdown=true",

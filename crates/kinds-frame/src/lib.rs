@@ -3,6 +3,7 @@
 //! themselves are in `kinds`. Pure: no I/O, no clock.
 
 pub mod address_warnings;
+pub mod addresses;
 pub mod conditions;
 pub mod field_rules;
 pub mod gated;

@@ -14,6 +14,12 @@ pub fn dns_label(name: &str, prefix: bool) -> Vec<String> {
     named(names::dns1123_label, name, prefix)
 }
 
+/// A DNS label that begins with a letter.
+#[must_use]
+pub fn dns1035_label(name: &str, prefix: bool) -> Vec<String> {
+    named(names::dns1035_label, name, prefix)
+}
+
 /// Anything that can stand between slashes in a path, as roles and bindings allow.
 #[must_use]
 pub fn path_segment(name: &str, prefix: bool) -> Vec<String> {

@@ -8,7 +8,7 @@ use api_machinery::object::{Kind, Object};
 use api_machinery::reflect::StructType;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
-use feature_gates::Feature;
+use feature_gates::{Feature, Gates};
 
 use crate::info::{Column, ResourceInfo};
 use crate::lifecycle::Lifecycle;
@@ -65,8 +65,8 @@ impl<V: OtherForm> Rules for Converted<V> {
     fn lifecycle(&self) -> &'static Lifecycle {
         &V::Stored::LIFECYCLE
     }
-    fn reset_fields(&self, subresource: &str) -> &'static [&'static str] {
-        V::Stored::reset_fields(subresource)
+    fn reset_fields(&self, gates: &Gates, subresource: &str) -> &'static [&'static str] {
+        V::Stored::gated_reset_fields(gates, subresource)
     }
     fn conversion(&self) -> Option<VersionConversion> {
         Some(VersionConversion::By {
@@ -100,8 +100,14 @@ impl<V: OtherForm> Rules for Converted<V> {
         Self::STORED.prepare_update(cx, endpoint, &mut stored, &Self::stored(old));
         *typed_mut(object) = V::to_served(&stored);
     }
-    fn validate_as_new(&self, endpoint: Endpoint, object: &dyn Object, old: &dyn Object) -> Option<ErrorList> {
-        Self::STORED.validate_as_new(endpoint, &Self::stored(object), &Self::stored(old))
+    fn validate_as_new(
+        &self,
+        cx: &RuleContext,
+        endpoint: Endpoint,
+        object: &dyn Object,
+        old: &dyn Object,
+    ) -> Option<ErrorList> {
+        Self::STORED.validate_as_new(cx, endpoint, &Self::stored(object), &Self::stored(old))
     }
     fn validate_update(
         &self,
@@ -117,6 +123,9 @@ impl<V: OtherForm> Rules for Converted<V> {
     }
     fn validate_name(&self, name: &str, prefix: bool) -> Vec<String> {
         V::Stored::validate_name(name, prefix)
+    }
+    fn validate_new_name(&self, cx: &RuleContext, name: &str, prefix: bool) -> Vec<String> {
+        V::Stored::validate_new_name(cx, name, prefix)
     }
     fn warnings(&self, object: &dyn Object, old: Option<&dyn Object>) -> Vec<String> {
         V::Stored::warnings(&Self::stored(object), old.map(Self::stored).as_ref())

@@ -101,7 +101,7 @@ pub trait Rules: Send + Sync + 'static {
     fn lifecycle(&self) -> &'static Lifecycle;
     /// What an endpoint overwrites whatever the client sends: nobody owns it there. By the subresource's name, empty for
     /// the object itself.
-    fn reset_fields(&self, subresource: &str) -> &'static [&'static str];
+    fn reset_fields(&self, gates: &Gates, subresource: &str) -> &'static [&'static str];
     /// How objects are stored, where they are stored in another version.
     fn conversion(&self) -> Option<VersionConversion> {
         None
@@ -138,7 +138,13 @@ pub trait Rules: Send + Sync + 'static {
     fn prepare_update(&self, cx: &RuleContext, endpoint: Endpoint, object: &mut dyn Object, old: &dyn Object);
     /// Checks an object that is to replace `old` as if it were new, metadata left out: what the kind does between its two
     /// looks at metadata, where it has two. Nothing for kinds that check all at once.
-    fn validate_as_new(&self, _endpoint: Endpoint, _object: &dyn Object, _old: &dyn Object) -> Option<ErrorList> {
+    fn validate_as_new(
+        &self,
+        _cx: &RuleContext,
+        _endpoint: Endpoint,
+        _object: &dyn Object,
+        _old: &dyn Object,
+    ) -> Option<ErrorList> {
         None
     }
     /// Checks the rest of an object that is to replace `old`, metadata left out.
@@ -148,6 +154,10 @@ pub trait Rules: Send + Sync + 'static {
     fn metadata_checks(&self, endpoint: Endpoint) -> &'static [MetadataCheck];
     /// Checks a name, as messages; `prefix` for `generateName`.
     fn validate_name(&self, name: &str, prefix: bool) -> Vec<String>;
+    /// Checks the name of an object that is to be created, where gates decide about new names only.
+    fn validate_new_name(&self, _cx: &RuleContext, name: &str, prefix: bool) -> Vec<String> {
+        self.validate_name(name, prefix)
+    }
     /// Texts for `Warning` headers.
     fn warnings(&self, object: &dyn Object, old: Option<&dyn Object>) -> Vec<String>;
     /// As `warnings`, for an update through an endpoint, as a status has warnings of its own or none.
@@ -231,6 +241,10 @@ pub trait TypedRules: Send + Sync + 'static {
     /// See [`Rules::prepare_create`].
     fn prepare_create(_cx: &RuleContext, _object: &mut Self::Object) {}
     /// See [`Rules::reset_fields`].
+    fn gated_reset_fields(_gates: &Gates, subresource: &str) -> &'static [&'static str] {
+        Self::reset_fields(subresource)
+    }
+    /// The same, where no gate decides.
     fn reset_fields(subresource: &str) -> &'static [&'static str] {
         match subresource {
             "status" if Self::STATUS_KEEPS_METADATA => &["metadata", "spec"],
@@ -253,7 +267,7 @@ pub trait TypedRules: Send + Sync + 'static {
     /// See [`Rules::prepare_update`].
     fn prepare_update(_cx: &RuleContext, _endpoint: Endpoint, _object: &mut Self::Object, _old: &Self::Object) {}
     /// See [`Rules::validate_as_new`]; only for the resource itself.
-    fn validate_as_new(_object: &Self::Object, _old: &Self::Object) -> Option<ErrorList> {
+    fn validate_as_new(_cx: &RuleContext, _object: &Self::Object, _old: &Self::Object) -> Option<ErrorList> {
         None
     }
     /// See [`Rules::validate_update`].
@@ -262,6 +276,10 @@ pub trait TypedRules: Send + Sync + 'static {
     }
     /// See [`Rules::validate_name`].
     fn validate_name(name: &str, prefix: bool) -> Vec<String>;
+    /// See [`Rules::validate_new_name`].
+    fn validate_new_name(_cx: &RuleContext, name: &str, prefix: bool) -> Vec<String> {
+        Self::validate_name(name, prefix)
+    }
     /// See [`Rules::warnings`].
     fn warnings(_object: &Self::Object, _old: Option<&Self::Object>) -> Vec<String> {
         Vec::new()
@@ -359,8 +377,8 @@ impl<R: TypedRules> Rules for Typed<R> {
     fn lifecycle(&self) -> &'static Lifecycle {
         &R::LIFECYCLE
     }
-    fn reset_fields(&self, subresource: &str) -> &'static [&'static str] {
-        R::reset_fields(subresource)
+    fn reset_fields(&self, gates: &Gates, subresource: &str) -> &'static [&'static str] {
+        R::gated_reset_fields(gates, subresource)
     }
     fn conversion(&self) -> Option<VersionConversion> {
         self.named.map(|named| VersionConversion::SameForm(&named.named)).or(R::CONVERSION)
@@ -403,8 +421,14 @@ impl<R: TypedRules> Rules for Typed<R> {
         }
         R::prepare_update(cx, endpoint, typed_mut(object), typed(old));
     }
-    fn validate_as_new(&self, endpoint: Endpoint, object: &dyn Object, old: &dyn Object) -> Option<ErrorList> {
-        (endpoint == Endpoint::Main).then(|| R::validate_as_new(typed(object), typed(old))).flatten()
+    fn validate_as_new(
+        &self,
+        cx: &RuleContext,
+        endpoint: Endpoint,
+        object: &dyn Object,
+        old: &dyn Object,
+    ) -> Option<ErrorList> {
+        (endpoint == Endpoint::Main).then(|| R::validate_as_new(cx, typed(object), typed(old))).flatten()
     }
     fn validate_update(
         &self,
@@ -427,6 +451,9 @@ impl<R: TypedRules> Rules for Typed<R> {
     }
     fn validate_name(&self, name: &str, prefix: bool) -> Vec<String> {
         R::validate_name(name, prefix)
+    }
+    fn validate_new_name(&self, cx: &RuleContext, name: &str, prefix: bool) -> Vec<String> {
+        R::validate_new_name(cx, name, prefix)
     }
     fn warnings(&self, object: &dyn Object, old: Option<&dyn Object>) -> Vec<String> {
         R::warnings(typed(object), old.map(typed))

@@ -9,6 +9,7 @@ use api_machinery::reflect::{Field, Reflect, equal};
 use api_types::core_v1::PodTemplateSpec;
 use api_types::core_v1::constants::restart_policy;
 use component_helpers::selectors::selector_of;
+use feature_gates::Gates;
 
 use crate::field_rules::{self as rules, IMMUTABLE};
 use crate::label_selector::{self, Values};
@@ -82,12 +83,12 @@ pub(crate) fn validate_endless(path: &Path, template: &PodTemplateSpec, kind: &s
     }
 }
 
-/// The selector and the template of a Deployment or a ReplicaSet; `path` is the spec's.
+/// The selector and the template of a Deployment or a ReplicaSet, with the stored one; `path` is the spec's.
 pub(crate) fn validate_replicated(
     path: &Path,
     selector: Option<&LabelSelector>,
-    template: &PodTemplateSpec,
-    old: Option<&PodTemplateSpec>,
+    (template, old): (&PodTemplateSpec, Option<&PodTemplateSpec>),
+    gates: &Gates,
     errors: &mut ErrorList,
 ) {
     let at = path.child("selector");
@@ -99,7 +100,7 @@ pub(crate) fn validate_replicated(
     }
     let path = path.child("template");
     validate_selects(&path, selector, template, errors);
-    errors.extend(validate_template(&path, template, old));
+    errors.extend(validate_template(&path, template, old, gates));
     validate_endless(&path, template, "ReplicaSet", errors);
 }
 

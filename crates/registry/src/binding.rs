@@ -4,9 +4,10 @@ use api_machinery::gvk::GroupResource;
 use api_machinery::meta::Status;
 use api_machinery::object::Object;
 use api_machinery::status::ApiError;
-use api_machinery::time::Time;
 use api_types::core_v1::{Binding, Pod, PodCondition};
 use component_helpers::conditions;
+use feature_gates::shared::TOPOLOGY_LABELS;
+use kinds::rules::RuleContext;
 
 use crate::context::RequestCx;
 use crate::registry::Registry;
@@ -43,7 +44,7 @@ pub async fn bind(registry: &Registry, cx: &RequestCx, name: &str, binding: &Bin
             return Err(pods.precondition_failed(cx, name, "ResourceVersion", version, present));
         }
         refusal(pod).map_or(Ok(()), |text| Err(ApiError::conflict(&conflict, name, text)))?;
-        Ok(Box::new(bound(pod, binding, cx.rules.now)) as Box<dyn Object>)
+        Ok(Box::new(bound(pod, binding, &cx.rules)) as Box<dyn Object>)
     })
     .await?;
     Ok(Status { status: "Success".to_owned(), code: 201, ..Status::default() })
@@ -61,15 +62,16 @@ fn refusal(pod: &Pod) -> Option<String> {
     gated.then(|| format!("pod {name} has non-empty .spec.schedulingGates"))
 }
 
-fn bound(pod: &Pod, binding: &Binding, now: Time) -> Pod {
+fn bound(pod: &Pod, binding: &Binding, cx: &RuleContext) -> Pod {
     let mut pod = pod.clone();
     pod.spec.node_name = binding.target.name.clone();
     pod.status.nominated_node_name.clear();
-    let (annotations, labels) = (binding.metadata.annotations.clone(), binding.metadata.labels.clone());
-    pod.metadata.annotations.extend(annotations);
-    pod.metadata.labels.extend(labels);
+    pod.metadata.annotations.extend(binding.metadata.annotations.clone());
+    if cx.gates.enabled(TOPOLOGY_LABELS) {
+        pod.metadata.labels.extend(binding.metadata.labels.clone());
+    }
     let scheduled =
         PodCondition { type_: "PodScheduled".to_owned(), status: "True".to_owned(), ..PodCondition::default() };
-    conditions::set(&mut pod.status.conditions, scheduled, now);
+    conditions::set(&mut pod.status.conditions, scheduled, cx.now);
     pod
 }

@@ -10,7 +10,7 @@ use watch_cache::Stored;
 use crate::context::{Hooks, RequestCx};
 use crate::list::List;
 use crate::resource::Resource;
-use crate::{delete, list_options};
+use crate::{delete, list_options, unreadable};
 
 /// How many objects are listed at a time where the client sets no limit.
 const PAGE_OBJECTS: i64 = 10_000;
@@ -29,6 +29,7 @@ impl Resource {
         hooks: &Hooks<'_>,
     ) -> Result<List, ApiError> {
         delete::validate_options(options)?;
+        unreadable::refuse_for_many(options)?;
         list_options::validate_list_options(query, list_options::Reading::List)?;
         // Who asks for what cannot be understood is told that alone.
         self.selection(&cx.namespace, query)?;

@@ -114,7 +114,7 @@ impl Resource {
         hooks: &Hooks<'_>,
     ) -> Result<Arc<Stored>, ApiError> {
         self.rules.prepare_create(&cx.rules, &mut *object);
-        let mut errors = metadata::validate_create(&*self.rules, object.meta());
+        let mut errors = metadata::validate_create(&*self.rules, &cx.rules, object.meta());
         let rules = self.rules_about(cx, &*object).await;
         errors.extend(self.rules.validate_create(&rules, &*object));
         if errors.is_empty() {

@@ -17,7 +17,7 @@ use watch_cache::Stored;
 use crate::context::{Hooks, Operation, RequestCx};
 use crate::resource::Resource;
 use crate::store::{Live, ManagedFields, Swap};
-use crate::{finalizers, key};
+use crate::{finalizers, key, unreadable};
 
 /// How a deletion ended.
 #[derive(Debug, Clone)]
@@ -62,6 +62,10 @@ impl Resource {
     ) -> Result<Deletion, ApiError> {
         if let Some(why) = self.rules.keeps(name) {
             return Err(ApiError::forbidden(&self.group_resource, name, why));
+        }
+        if unreadable::asks_for_unread(options) {
+            validate_options(options)?;
+            return self.delete_unread(cx, name, hooks).await;
         }
         self.delete_any(cx, name, options, hooks).await
     }
@@ -325,6 +329,7 @@ pub fn validate_options(options: &DeleteOptions) -> Result<(), ApiError> {
         let value = api_machinery::field_path::BadValue::list(&options.dry_run);
         errors.push(Path::new("dryRun").not_supported(value, &["All"]));
     }
+    unreadable::check_options(options, &mut errors);
     if errors.is_empty() {
         return Ok(());
     }

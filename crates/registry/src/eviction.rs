@@ -16,6 +16,7 @@ use component_helpers::{conditions, pod_state, selectors};
 use crate::context::{Hooks, RequestCx};
 use crate::registry::Registry;
 use crate::resource::Resource;
+use crate::unreadable;
 
 /// How often a guarded deletion is tried, and how long apart.
 const ATTEMPTS: u32 = 20;
@@ -59,6 +60,7 @@ pub async fn evict(
         return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
     }
     let options = eviction.delete_options.clone().unwrap_or_default();
+    unreadable::refuse_for_eviction(&options, name)?;
     let mut cx = cx.clone();
     cx.dry_run |= !options.dry_run.is_empty();
     let pods = registry.resource("", "v1", "pods").ok_or_else(ApiError::unknown_resource)?;

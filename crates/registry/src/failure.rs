@@ -2,8 +2,11 @@
 
 use api_machinery::gvk::GroupResource;
 use api_machinery::status::ApiError;
+use feature_gates::Gates;
 use storage::{Revision, StorageError};
-use watch_cache::{CacheError, CorruptObject, CorruptStage, WatchFault};
+use watch_cache::{CacheError, WatchFault};
+
+use crate::unreadable::{self, Told};
 
 /// The longest wait that a filling cache asks of clients, in seconds.
 const MAX_RETRY_AFTER_SECONDS: f64 = 30.0;
@@ -52,31 +55,17 @@ pub(crate) fn cache(resource: &GroupResource, operation: &str, error: CacheError
 
 /// What a watch reports as its last event.
 #[must_use]
-pub fn watch_fault(fault: &WatchFault) -> ApiError {
+pub fn watch_fault(fault: &WatchFault, gates: &Gates) -> ApiError {
     match fault {
         WatchFault::TooOld { .. } | WatchFault::Compacted => ApiError::expired(fault.to_string()),
         WatchFault::TooLarge { requested, current } => {
             ApiError::resource_version_too_large(unsigned(*requested), unsigned(*current))
         }
-        WatchFault::Internal(message) => ApiError::internal(message),
+        WatchFault::CorruptDeletion { error, written } if Told::by(gates) == Told::Corrupt => {
+            unreadable::seen_deleted(error, *written)
+        }
+        WatchFault::CorruptDeletion { .. } | WatchFault::Internal(_) => ApiError::internal(fault),
     }
-}
-
-/// An object that cannot be read, met on a get or a write.
-pub(crate) fn corrupt(error: &CorruptObject, revision: Revision) -> ApiError {
-    if error.stage == CorruptStage::Transformed {
-        return ApiError::internal(error);
-    }
-    ApiError::unclassified(format!(
-        "StorageError: corrupt object, Code: 7, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: \
-         object not decodable revision={revision}: {error}",
-        error.key
-    ))
-}
-
-/// An object that cannot be read, met in a list.
-pub(crate) fn corrupt_in_list(error: &CorruptObject) -> ApiError {
-    ApiError::internal(format_args!("unable to transform key {:?}: {error}", error.key))
 }
 
 pub(crate) fn unsigned(revision: Revision) -> u64 {

@@ -40,6 +40,7 @@ mod services;
 mod shards;
 mod store;
 mod surroundings;
+mod unreadable;
 mod update;
 mod watch;
 
@@ -66,6 +67,7 @@ pub use services::{
     AllocationRecorder, Cidr, DISABLE_DUAL_WRITE, NetworkUse, RepairAction, RepairFinding, RepairReason, RepairReport,
     Scope, ServiceOptions,
 };
+pub use unreadable::UNSAFE_DELETION;
 pub use watch::Watch;
 pub use watch_cache::{CacheCounts, CacheStats, ChangeEvent, ChangeKind, Event, READ_WAIT_SECONDS, Stored, WatchFault};
 

@@ -15,6 +15,7 @@ use crate::continue_token::Token;
 use crate::list_options::{Reading, default_list_options, validate_list_options};
 use crate::resource::{Listed, Resource};
 use crate::selection::Selection;
+use crate::unreadable::MetInList;
 use crate::{failure, key, resource_version};
 
 const EXPIRED_TOKEN: &str = "The provided continue parameter is too old to display a consistent list result. You can \
@@ -270,6 +271,7 @@ impl Resource {
         let limit = if query.at == At::Any { 0 } else { query.limit };
         // The first fetch fixes the revision of all others.
         let (mut pinned, mut items, mut total) = (at, Vec::new(), None);
+        let (resource, mut unreadable) = (&self.group_resource, MetInList::new(self.store.told));
         let (mut chunk, mut pace) = (if limit == 0 { PAGE_KEYS } else { limit.min(PAGE_KEYS) }, Pace::default());
         loop {
             let page = self.store.backend.range(&rest, chunk, pinned).await;
@@ -283,19 +285,26 @@ impl Resource {
             total.get_or_insert(page.kvs.len() as u64 + page.remaining);
             self.store.counts.stored_fetched.add(page.kvs.len());
             for (read, kv) in page.kvs.iter().enumerate() {
-                let item = self.store.decode(kv).map_err(|error| failure::corrupt_in_list(&error))?;
+                let decoded = self.store.decode(kv);
                 pace.after(Pace::CODED).await;
-                self.store.counts.stored_evaluated.add(1);
-                if selection.matches(&item) {
-                    items.push(item);
+                match decoded {
+                    Ok(item) => {
+                        self.store.counts.stored_evaluated.add(1);
+                        if selection.matches(&item) {
+                            items.push(item);
+                        }
+                    }
+                    Err(error) => unreadable.note(resource, &error, kv.mod_revision)?,
                 }
                 let more = page.more() || read + 1 < page.kvs.len();
                 if limit > 0 && items.len() == limit && more {
+                    unreadable.end(resource)?;
                     let last = key_below(&kv.key.to_string(), &self.store.prefix);
                     return Ok(cut_off(query, revision, items, &last, total));
                 }
             }
             let Some(last) = page.kvs.last().filter(|_| page.more()) else {
+                unreadable.end(resource)?;
                 return Ok(List { revision, items, ..List::default() });
             };
             rest = rest.after(&last.key);

@@ -7,7 +7,7 @@ use api_machinery::names;
 use api_machinery::object::Object;
 use api_machinery::{json, reflect};
 use base::Rng;
-use kinds::rules::{Endpoint, MetadataCheck, Rules};
+use kinds::rules::{Endpoint, MetadataCheck, RuleContext, Rules};
 
 use crate::observer::Comparison;
 
@@ -74,19 +74,23 @@ pub(crate) fn duplicate_owners_warning(uids: &[String]) -> String {
     )
 }
 
-/// Checks the metadata of an object that is to be created, by the kind's own rule for names.
-pub(crate) fn validate_create(rules: &dyn Rules, meta: &ObjectMeta) -> ErrorList {
+/// Checks the metadata of an object that is to be created, by the kind's own rule for new names.
+pub(crate) fn validate_create(rules: &dyn Rules, cx: &RuleContext, meta: &ObjectMeta) -> ErrorList {
+    validate_as_new(rules, meta, &|name, prefix| rules.validate_new_name(cx, name, prefix))
+}
+
+fn validate_as_new(rules: &dyn Rules, meta: &ObjectMeta, named: &dyn Fn(&str, bool) -> Vec<String>) -> ErrorList {
     let info = rules.info();
     let path = Path::new("metadata");
     let mut errors = ErrorList::new();
     if !meta.generate_name.is_empty() {
-        let problems = rules.validate_name(&meta.generate_name, true);
+        let problems = named(&meta.generate_name, true);
         errors.push_invalid(&path.child("generateName"), &meta.generate_name, problems);
     }
     if meta.name.is_empty() {
         errors.push(path.child("name").required("name or generateName is required"));
     } else {
-        let problems = rules.validate_name(&meta.name, false);
+        let problems = named(&meta.name, false);
         errors.push_invalid(&path.child("name"), &meta.name, problems);
     }
     match (info.namespaced, meta.namespace.as_str()) {
@@ -158,7 +162,7 @@ pub(crate) fn validate_update(rules: &dyn Rules, endpoint: Endpoint, meta: &Obje
         }
     }
     let look = |check: &MetadataCheck| match check {
-        MetadataCheck::Create => validate_create(rules, meta),
+        MetadataCheck::Create => validate_as_new(rules, meta, &|name, prefix| rules.validate_name(name, prefix)),
         MetadataCheck::Update => {
             let mut errors = ErrorList::new();
             validate_change(meta, old, &path, &mut errors);

@@ -23,6 +23,7 @@ use crate::places::{Placed, Places};
 use crate::resource::{Resource, Setup, Shared};
 use crate::services::{AllocationRecorder, NoRecorder, ServiceCompanion, ServiceOptions};
 use crate::store::Store;
+use crate::unreadable::Told;
 
 /// What a registry is made of.
 #[derive(Clone)]
@@ -320,6 +321,7 @@ impl Registry {
             prefix,
             compacted: Arc::clone(compacted),
             counts: Counts::new(indexes),
+            told: Told::by(&self.options.gates),
             differs: AtomicBool::new(false),
             lifetime: rules.lifecycle().expires.then(|| (self.options.event_ttl, leases())),
         }

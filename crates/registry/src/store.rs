@@ -14,6 +14,7 @@ use watch_cache::{Announcement, Cache, Stored};
 use crate::codec::ObjectCodec;
 use crate::counts::Counts;
 use crate::failure;
+use crate::unreadable::{self, Told};
 
 /// An object as it was last seen.
 #[derive(Clone)]
@@ -68,6 +69,8 @@ pub(crate) struct Store {
     /// How long objects live, where they do not live for ever.
     pub(crate) lifetime: Option<(Duration, Arc<LeasePool>)>,
     pub(crate) counts: Counts,
+    /// What is said of objects that cannot be read.
+    pub(crate) told: Told,
     /// Whether the cache was found to differ when it was compared last.
     pub(crate) differs: AtomicBool,
 }
@@ -104,7 +107,7 @@ impl Store {
         // The same revision is the same object: no need to parse it again, and its encodings are shared.
         let item = match self.cached(relative).filter(|cached| cached.revision() == kv.mod_revision) {
             Some(cached) => cached,
-            None => self.decode(kv).map_err(|error| failure::corrupt(&error, kv.mod_revision))?,
+            None => self.decode(kv).map_err(|error| unreadable::met_alone(self.told, &error, kv.mod_revision))?,
         };
         Ok(Live { item, raw: Some(kv.value.clone()), stale: kv.is_stale() })
     }

@@ -264,7 +264,7 @@ impl Resource {
     ) -> ErrorList {
         let looks = metadata::validate_update(&*self.rules, request.endpoint, object.meta(), old.meta());
         let (mut errors, mut own) = (looks.shared, looks.own.into_iter());
-        if let Some(as_new) = self.rules.validate_as_new(request.endpoint, object, old) {
+        if let Some(as_new) = self.rules.validate_as_new(rules, request.endpoint, object, old) {
             errors.extend(own.next().unwrap_or_default());
             errors.extend(as_new);
         }

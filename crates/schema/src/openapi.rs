@@ -18,7 +18,7 @@ mod v2;
 mod v3;
 mod wire;
 
-pub use models::{Dialect, definitions};
+pub use models::{Choices, Dialect, definitions};
 pub use v2::swagger;
 pub use v3::{OwnPath, group_document, own_document, root_document, version_document};
 pub use wire::{swagger_protobuf, version3_protobuf};

@@ -151,7 +151,7 @@ impl DirectWatcher {
                 StoreEvent::Put { kv, .. } => Some(self.decode(kv).map_err(corrupt)?),
                 StoreEvent::Delete { .. } => None,
             };
-            let previous = event.previous().map(|kv| self.decode(kv)).transpose().map_err(corrupt)?;
+            let previous = event.previous().map(|kv| self.previous(event, kv)).transpose()?;
             let at = (0, batch.revision, Instant::now());
             let change = Arc::new(Change::new(at, self.relative(event.key()), current, previous));
             if let Some((kind, item)) = change.seen_through(|stored| self.selects(stored)) {
@@ -163,6 +163,14 @@ impl DirectWatcher {
 
     fn selects(&self, stored: &Stored) -> bool {
         self.matcher.as_ref().is_none_or(|matcher| matcher(stored.object()))
+    }
+
+    /// What was there before an event.
+    fn previous(&self, event: &StoreEvent, kv: &KeyValue) -> Result<Arc<Stored>, WatchFault> {
+        self.decode(kv).map_err(|error| match event {
+            StoreEvent::Delete { .. } => WatchFault::CorruptDeletion { error, written: kv.mod_revision },
+            StoreEvent::Put { .. } => corrupt(error),
+        })
     }
 
     fn decode(&self, kv: &KeyValue) -> Result<Arc<Stored>, CorruptObject> {

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use storage::{Revision, StorageError};
 
+use crate::CorruptObject;
+
 /// Why a read or a watch cannot be served from the cache.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CacheError {
@@ -61,6 +63,14 @@ pub enum WatchFault {
     /// The store forgot the history the watch was reading: 410.
     #[error("The resourceVersion for the provided watch is too old.")]
     Compacted,
+    /// An object went that could not be read: 500.
+    #[error("unable to transform key \"{}\": {error}", error.key)]
+    CorruptDeletion {
+        /// Why it could not be read.
+        error: CorruptObject,
+        /// When it was written.
+        written: Revision,
+    },
     /// Anything else: 500.
     #[error("{0}")]
     Internal(String),

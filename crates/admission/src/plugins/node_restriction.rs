@@ -20,7 +20,12 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     passes: Passes::Mutating,
     reads: &[&Node::TYPE, &Pod::TYPE, &ServiceAccount::TYPE],
     configuration: None,
-    build: |_| Box::new(NodeRestriction),
+    build: |settings| {
+        Box::new(NodeRestriction {
+            audiences: settings.node_audiences,
+            insecure_requests: settings.insecure_kubelet_requests,
+        })
+    },
 };
 
 const NODES_GROUP: &str = "system:nodes";
@@ -29,10 +34,17 @@ const LEASE_NAMESPACE: &str = "kube-node-lease";
 /// Who signs the certificates of kubelets.
 const KUBELET_SIGNERS: [&str; 2] = ["kubernetes.io/kubelet-serving", "kubernetes.io/kube-apiserver-client-kubelet"];
 
-struct NodeRestriction;
+#[derive(Clone, Copy)]
+struct NodeRestriction {
+    /// Whether a node gets tokens only for the audiences that its pods ask for.
+    audiences: bool,
+    /// Whether a node may ask for a certificate of a kubelet with any name.
+    insecure_requests: bool,
+}
 
 /// A write by a node.
 struct ByNode<'a> {
+    rules: NodeRestriction,
     cx: &'a Context,
     attributes: &'a Attributes,
     node: &'a str,
@@ -56,7 +68,7 @@ impl Plugin for NodeRestriction {
             let user = &attributes.user.username;
             return Err(attributes.forbidden(format_args!("could not determine node from user {user:?}")));
         }
-        let by = ByNode { cx, attributes, node };
+        let by = ByNode { rules: *self, cx, attributes, node };
         let object = object.map(|object| &*object);
         match (attributes.group.as_str(), attributes.resource.as_str(), attributes.subresource.as_str()) {
             ("", "pods", "") => by.pod(object),
@@ -294,7 +306,7 @@ impl ByNode<'_> {
         if pod.spec.node_name != self.node {
             return self.refuse("node requested token bound to a pod scheduled on a different node");
         }
-        match request.map(|request| request.spec.audiences.as_slice()) {
+        match request.filter(|_| self.rules.audiences).map(|request| request.spec.audiences.as_slice()) {
             Some([_, _, ..]) => self.refuse("node may only request 0 or 1 audiences"),
             Some(audiences) => self.audience(&pod, audiences.first().map_or("", String::as_str)).await,
             None => Ok(()),
@@ -334,7 +346,9 @@ impl ByNode<'_> {
     fn certificate(&self, object: Option<&dyn Object>) -> Result<(), ApiError> {
         let request = object.and_then(|object| object.downcast_ref::<CertificateSigningRequest>());
         let of_kubelets = |request: &&CertificateSigningRequest| KUBELET_SIGNERS.contains(&&*request.spec.signer_name);
-        let (Operation::Create, Some(request)) = (self.attributes.operation, request.filter(of_kubelets)) else {
+        let (Operation::Create, Some(request), false) =
+            (self.attributes.operation, request.filter(of_kubelets), self.rules.insecure_requests)
+        else {
             return Ok(());
         };
         let parsed = CertificateRequest::from_pem(&request.spec.request.0)

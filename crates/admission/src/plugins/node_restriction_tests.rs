@@ -5,6 +5,7 @@ use api_types::core_v1::{LocalObjectReference, PodExtendedResourceClaimStatus, T
 use pki::{AltNames, KeyAlgorithm, Name, PrivateKey};
 
 use super::*;
+use crate::Settings;
 use crate::plugins::testing::{Fixture, create};
 
 fn fixture() -> Fixture {
@@ -84,7 +85,7 @@ async fn only_the_nodes_own_pods_are_deleted() {
 #[tokio::test]
 async fn a_node_neither_taints_nor_labels_itself_at_will() {
     let fixture = fixture();
-    let plugin = NodeRestriction;
+    let plugin = (ENTRY.build)(&Settings::default());
     let attributes = Attributes { operation: Operation::Update, ..by_node("", "nodes", "n1") };
     let context = fixture.context();
     let old = Node::clone(&context.lookup.get("", "n1").unwrap());
@@ -140,6 +141,35 @@ async fn kubelets_ask_for_their_own_certificates_only() {
 }
 
 #[tokio::test]
+async fn gates_loosen_what_nodes_ask_for() {
+    let fixture = fixture();
+    let context = fixture.context();
+    let certificate = by_node("certificates.k8s.io", "certificatesigningrequests", "x");
+    let mut request = CertificateSigningRequest::default();
+    request.spec.signer_name = KUBELET_SIGNERS[0].into();
+    request.spec.request.0 = b"nonsense".to_vec();
+    for (insecure_kubelet_requests, is_refused) in [(true, false), (false, true)] {
+        let plugin = (ENTRY.build)(&Settings { insecure_kubelet_requests, ..Settings::default() });
+        let outcome = plugin.mutate(&context, &certificate, Some(&mut request), None).await;
+        assert_eq!(outcome.is_err(), is_refused, "{insecure_kubelet_requests}");
+    }
+    let token = Attributes { subresource: "token".into(), ..by_node("", "serviceaccounts", "default") };
+    let mut request = TokenRequest::default();
+    request.spec.bound_object_ref = Some(BoundObjectReference {
+        kind: "Pod".into(),
+        api_version: "v1".into(),
+        name: "mine".into(),
+        uid: "pod-uid".into(),
+    });
+    request.spec.audiences = vec!["one".into(), "other".into()];
+    for (node_audiences, is_refused) in [(true, true), (false, false)] {
+        let plugin = (ENTRY.build)(&Settings { node_audiences, ..Settings::default() });
+        let outcome = plugin.mutate(&context, &token, Some(&mut request), None).await;
+        assert_eq!(outcome.is_err(), is_refused, "{node_audiences}");
+    }
+}
+
+#[tokio::test]
 async fn leases_and_tokens_are_the_nodes_own() {
     let fixture = fixture();
     let lease = by_node("coordination.k8s.io", "leases", "n1");
@@ -174,7 +204,7 @@ async fn leases_and_tokens_are_the_nodes_own() {
 
 #[tokio::test]
 async fn a_status_brings_neither_labels_nor_claims() {
-    let (plugin, fixture) = (NodeRestriction, fixture());
+    let (plugin, fixture) = ((ENTRY.build)(&Settings::default()), fixture());
     let context = fixture.context();
     let [mine, other] = ["mine", "other"].map(|name| Pod::clone(&context.lookup.get::<Pod>("a", name).unwrap()));
     let attributes =

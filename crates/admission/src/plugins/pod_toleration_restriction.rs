@@ -119,6 +119,7 @@ mod config {
     use api_machinery::value::Value;
     use api_types::apiserver_config_v1::decode;
     use api_types::core_v1::Toleration;
+    use component_helpers::taints::Comparing;
     use component_helpers::tolerations::validate_tolerations;
 
     const API_VERSION: &str = "podtolerationrestriction.admission.k8s.io/v1alpha1";
@@ -141,8 +142,8 @@ mod config {
             let Some(value) = value else { return Ok(configuration) };
             decode(value.clone(), "Configuration", &[API_VERSION], &mut configuration)?;
             let (at, mut errors) = (Path::new("podtolerationrestriction"), ErrorList::new());
-            validate_tolerations(&at.child("default"), &configuration.default, &mut errors);
-            validate_tolerations(&at.child("whitelist"), &configuration.whitelist, &mut errors);
+            validate_tolerations(&at.child("default"), &configuration.default, Comparing::Texts, &mut errors);
+            validate_tolerations(&at.child("whitelist"), &configuration.whitelist, Comparing::Texts, &mut errors);
             if errors.is_empty() {
                 return Ok(configuration);
             }

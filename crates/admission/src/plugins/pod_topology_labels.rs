@@ -16,12 +16,14 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     passes: Passes::Mutating,
     reads: &[&Node::TYPE],
     configuration: None,
-    build: |_| Box::new(PodTopologyLabels),
+    build: |settings| Box::new(PodTopologyLabels { enabled: settings.topology_labels }),
 };
 
 const COPIED: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
 
-struct PodTopologyLabels;
+struct PodTopologyLabels {
+    enabled: bool,
+}
 
 /// Copies the labels of a node; one that nobody knows has none.
 fn copy(cx: &Context, node: &str, labels: &mut BTreeMap<String, String>) {
@@ -34,7 +36,7 @@ fn copy(cx: &Context, node: &str, labels: &mut BTreeMap<String, String>) {
 impl Plugin for PodTopologyLabels {
     fn handles(&self, attributes: &Attributes) -> bool {
         let is_pod = attributes.is("", "pods") || attributes.is_sub("", "pods", "binding");
-        attributes.operation == Operation::Create && is_pod
+        self.enabled && attributes.operation == Operation::Create && is_pod
     }
 
     async fn mutate(
@@ -112,5 +114,12 @@ mod tests {
         let to_pod = Attributes { subresource: "binding".into(), ..create("", "pods") };
         fixture().mutate(&ENTRY, &to_pod, &mut elsewhere).await.unwrap();
         assert!(elsewhere.metadata.labels.is_empty());
+    }
+
+    #[test]
+    fn nothing_is_copied_without_the_gate() {
+        let off = crate::Settings { topology_labels: false, ..crate::Settings::default() };
+        let pods = create("", "pods");
+        assert!(!(ENTRY.build)(&off).handles(&pods) && (ENTRY.build)(&crate::Settings::default()).handles(&pods));
     }
 }

@@ -210,7 +210,7 @@ fn checked(
     rules.prepare_create(cx, &mut *object);
     let name = object.meta().name.clone();
     let mut errors = ErrorList::new();
-    errors.push_invalid(&Path::new("metadata").child("name"), &name, rules.validate_name(&name, false));
+    errors.push_invalid(&Path::new("metadata").child("name"), &name, rules.validate_new_name(cx, &name, false));
     errors.extend(rules.validate_create(cx, &*object));
     if errors.is_empty() { Ok(object) } else { Err(ManifestError::Invalid { name, file: file.to_owned(), errors }) }
 }

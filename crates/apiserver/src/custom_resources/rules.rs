@@ -9,6 +9,7 @@ use api_machinery::quote::go_quote;
 use api_machinery::reflect::StructType;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
+use component_base::Gates;
 use kinds::info::{Column, ResourceInfo};
 use kinds::lifecycle::Lifecycle;
 use kinds::rules::{Endpoint, Grace, MetadataCheck, RuleContext, Rules, Scale};
@@ -138,7 +139,7 @@ impl Rules for CustomRules {
         &Lifecycle::CUSTOM
     }
 
-    fn reset_fields(&self, subresource: &str) -> &'static [&'static str] {
+    fn reset_fields(&self, _: &Gates, subresource: &str) -> &'static [&'static str] {
         match subresource {
             "status" => &["metadata", "spec"],
             "" if self.has_status => &["status"],

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use api_machinery::meta::{APIGroup, APIGroupList, APIResource, APIResourceList, GroupVersionForDiscovery};
 use api_types::apidiscovery_v2::APIVersionDiscovery;
+use component_base::Gates;
 use kinds::info::ResourceInfo;
 
 use super::order::{compare_names, group_priority, version_priority};
 use crate::aggregation::state::Listed;
 use crate::custom_resources::{InfoRef, ServedKinds};
+use crate::gates;
 use crate::handlers::BINDINGS;
 
 /// Everything that is served.
@@ -162,15 +164,33 @@ impl Group {
     }
 
     /// The document of `/apis/{group}/{version}`.
-    pub(super) fn resource_list(&self, version: &Version) -> APIResourceList {
-        let resources = version.resources.iter().flat_map(|info| resource_entries(info.get())).collect();
+    pub(super) fn resource_list(&self, version: &Version, hashes: Hashes) -> APIResourceList {
+        let entries = version.resources.iter().flat_map(|own| {
+            let hashes = if matches!(own, InfoRef::Static(_)) { hashes } else { Hashes::Told };
+            resource_entries(own.get(), hashes)
+        });
+        let resources = entries.collect();
         APIResourceList { group_version: self.group_version(&version.version), resources }
     }
 }
 
+/// Whether it is told by a hash in which version the objects of a built-in resource are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hashes {
+    Told,
+    Untold,
+}
+
+impl Hashes {
+    pub(super) fn by(gates: &Gates) -> Self {
+        if gates.enabled(gates::STORAGE_VERSION_HASH) { Self::Told } else { Self::Untold }
+    }
+}
+
 /// A resource and its subresources.
-fn resource_entries(info: &ResourceInfo<'_>) -> Vec<APIResource> {
+fn resource_entries(info: &ResourceInfo<'_>, hashes: Hashes) -> Vec<APIResource> {
     let texts = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+    let stored = info.storage.filter(|_| hashes == Hashes::Told);
     let mut entries = Vec::new();
     if !info.verbs.is_empty() {
         entries.push(APIResource {
@@ -181,7 +201,7 @@ fn resource_entries(info: &ResourceInfo<'_>) -> Vec<APIResource> {
             verbs: api_machinery::leaf::StringList(texts(info.verbs)),
             short_names: texts(info.short_names),
             categories: texts(info.categories),
-            storage_version_hash: info.storage.map(|storage| storage.hash.to_owned()).unwrap_or_default(),
+            storage_version_hash: stored.map(|storage| storage.hash.to_owned()).unwrap_or_default(),
             ..APIResource::default()
         });
     }
@@ -209,7 +229,7 @@ mod tests {
         let apps = list.groups.iter().find(|group| group.name == "apps").unwrap();
         assert_eq!(apps.preferred_version.group_version, "apps/v1");
         let core = catalog.group("").unwrap();
-        let resources = core.resource_list(core.version("v1").unwrap());
+        let resources = core.resource_list(core.version("v1").unwrap(), Hashes::Told);
         let names: Vec<&str> = resources.resources.iter().map(|resource| resource.name.as_str()).collect();
         let mut sorted = names.clone();
         sorted.sort_unstable();

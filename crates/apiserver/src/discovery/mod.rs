@@ -20,6 +20,7 @@ use http::{HeaderValue, Method, StatusCode};
 use parking_lot::Mutex;
 
 pub(crate) use catalog::Catalog;
+use catalog::Hashes;
 
 use crate::address::external_address;
 use crate::aggregation::state::Aggregation;
@@ -205,7 +206,8 @@ fn resources(
     let found = catalog.group(group).and_then(|group| Some((group, group.version(version)?)));
     let Some((group, version)) = found else { return unknown_path(cx, &request.info().path) };
     let api_version = if group.name.is_empty() { "" } else { "v1" };
-    typed(request, api_version, &group.resource_list(version))
+    let hashes = Hashes::by(cx.lifecycle.gates());
+    typed(request, api_version, &group.resource_list(version, hashes))
 }
 
 fn core_versions(cx: &ApiCx) -> APIVersions {

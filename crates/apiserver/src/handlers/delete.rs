@@ -10,6 +10,8 @@ use registry::{Deleted, Hooks};
 use super::admitting::Admitting;
 use super::bounded_write::bounded;
 use super::target::Target;
+use super::unread_permission;
+use crate::authorization::attributes::attributes;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::negotiate::{MediaType, body_type};
@@ -25,7 +27,12 @@ pub(super) async fn delete(
     let body = request.read_body().await?;
     let forms = request.preferences().forms();
     let media = if body.is_empty() { MediaType::Json } else { body_type(request.headers(), forms, false)? };
-    let options = delete_options(&body, media, BodyVersions::Any, request.query(), request.audited().context())?;
+    let (gates, audit) = (cx.lifecycle.gates(), request.audited().context());
+    let options = delete_options(&body, media, BodyVersions::Any, request.query(), audit, gates)?;
+    if options.ignore_store_read_error_with_cluster_breaking_potential == Some(true) {
+        audit.annotate("apiserver.k8s.io/unsafe-delete-ignore-read-error", "");
+        unread_permission::check(&*cx.authorizer, &attributes(request.user(), request.info())).await?;
+    }
     let dry_run = !options.dry_run.is_empty();
     let admission = Admitting::new(cx, &request, target, dry_run).of_deletion(&options);
     let hooks = Hooks { admission: &admission, track: None };

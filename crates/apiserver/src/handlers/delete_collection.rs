@@ -26,7 +26,8 @@ pub(super) async fn delete_collection(
     let forms = request.preferences().forms();
     let media = if body.is_empty() { MediaType::Json } else { body_type(request.headers(), forms, false)? };
     let versions = if target.is_custom() { BodyVersions::Any } else { BodyVersions::Registered };
-    let options = delete_options(&body, media, versions, request.query(), request.audited().context())?;
+    let (gates, audit) = (cx.lifecycle.gates(), request.audited().context());
+    let options = delete_options(&body, media, versions, request.query(), audit, gates)?;
     let dry_run = !options.dry_run.is_empty();
     let admission = Admitting::new(cx, &request, target, dry_run).of_deletion(&options);
     let hooks = Hooks { admission: &admission, track: None };

@@ -25,6 +25,7 @@ mod pods;
 mod scale;
 mod signing_permission;
 mod target;
+mod unread_permission;
 mod update;
 mod watch;
 mod watch_frames;

@@ -7,6 +7,7 @@ use api_machinery::reflect::View;
 use api_machinery::status::ApiError;
 use api_machinery::time::Time;
 use api_machinery::value::{Value, differing};
+use component_base::Gates;
 use kinds::rules::Rules;
 use schema::TypeNode;
 use schema::apply::{ApplyOptions, FieldManager, FieldSet, Versions};
@@ -23,14 +24,14 @@ pub(crate) struct Ownership<'a> {
 
 impl<'a> Ownership<'a> {
     /// The ownership at `target`, whose objects are of type `node`.
-    pub(super) fn new(target: &'a Target, node: TypeNode<'a>, now: Time) -> Self {
+    pub(super) fn new(target: &'a Target, node: TypeNode<'a>, gates: &Gates, now: Time) -> Self {
         let subresource = target.subresource().map(|subresource| subresource.name).unwrap_or_default();
         let info = target.info();
         let manager = FieldManager {
             node,
             gvk: GroupVersionKind::named(info.group, info.version, info.kind),
             subresource: subresource.to_owned(),
-            reset: FieldSet::of_fields(target.rules().reset_fields(subresource)),
+            reset: FieldSet::of_fields(target.rules().reset_fields(gates, subresource)),
             versions: target.custom.as_ref().map_or(Versions::BuiltIn, |custom| Versions::Custom(&*custom.versions)),
         };
         Self { manager, rules: Some(target.rules()), now }

@@ -33,7 +33,7 @@ pub(super) async fn update(
     incoming::drop_duplicate_owners(object.meta_mut(), When::Received, request.warnings());
 
     let admission = Admitting::new(cx, &request, target, options.dry_run);
-    let ownership = Ownership::new(target, target.type_node(), cx.clock().wall().into());
+    let ownership = Ownership::new(target, target.type_node(), cx.lifecycle.gates(), cx.clock().wall().into());
     let track = |live: Option<&dyn Object>, new: &mut dyn Object| {
         ownership.track(live, new, &options.manager);
         Ok(())

@@ -100,7 +100,7 @@ impl Frames {
                 self.frame("BOOKMARK", &*object)
             }
             Event::Error(fault) => {
-                let status = status_of(&watch_fault(fault));
+                let status = status_of(&watch_fault(fault, self.cx.lifecycle.gates()));
                 if is_protobuf {
                     protobuf_frame("ERROR", &protobuf::seal("v1", "Status", |out| out.members(&status)))
                 } else if is_cbor {

@@ -8,6 +8,7 @@ use api_machinery::status::ApiError;
 use api_types::core_v1::Pod;
 use async_trait::async_trait;
 use bytes::BytesMut;
+use component_base::Gates;
 use component_base::serving::{Body, Response, empty};
 use futures_util::TryStreamExt as _;
 use http::header::{CONTENT_TYPE, HOST};
@@ -21,6 +22,7 @@ use super::kubelet::{Kubelets, Use, Verify};
 use super::{container, forward, target, upgrade};
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
+use crate::gates::SPLIT_LOG_STREAMS;
 use crate::request::Query;
 use crate::routes::Endpoint;
 
@@ -39,7 +41,8 @@ impl Endpoint for Logs {
             return Err(ApiError::method_not_allowed());
         }
         let (info, query) = (Arc::clone(request.info()), request.query());
-        check(query, &info.name)?;
+        let streams = Streams::by(cx.lifecycle.gates());
+        check(query, &info.name, streams)?;
         let pod: Pod = read(cx, "pods", &info.namespace, &info.name).await?;
         let container = container::choose(&pod, &query.text("container"))?;
         if pod.spec.node_name.is_empty() {
@@ -52,7 +55,7 @@ impl Endpoint for Logs {
         let verify = if skips { Verify::No } else { Verify::AsConfigured };
         let backend = self.kubelets.of_node(cx, &pod.spec.node_name, Use::Pods, verify).await?;
         let path = format!("/containerLogs/{}/{}/{container}", info.namespace, info.name);
-        let target = target::target(&path, &parameters(query));
+        let target = target::target(&path, &parameters(query, streams));
         let onward = http::Request::get(&target).header(HOST, &backend.authority).body(empty());
         let onward = onward.map_err(ApiError::internal)?;
         let url = format!("https://{}{target}", backend.authority);
@@ -128,8 +131,31 @@ async fn beginning(mut body: Body) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
+/// Which streams of a log can be asked for (KEP-3288).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Streams {
+    /// Both together, and nobody says so.
+    Together,
+    /// Each alone, too.
+    Each,
+}
+
+/// Both streams together.
+const ALL_STREAMS: &str = "All";
+
+impl Streams {
+    fn by(gates: &Gates) -> Self {
+        if gates.enabled(SPLIT_LOG_STREAMS) { Self::Each } else { Self::Together }
+    }
+}
+
+/// The stream that is asked for, if the request says.
+fn stream(query: &Query) -> Option<&str> {
+    query.first("stream").filter(|stream| !stream.is_empty())
+}
+
 /// The options that node agents know.
-fn parameters(query: &Query) -> Vec<(&'static str, String)> {
+fn parameters(query: &Query, streams: Streams) -> Vec<(&'static str, String)> {
     let mut parameters = Vec::new();
     for name in ["follow", "previous", "timestamps"] {
         if query.flag(name) {
@@ -141,15 +167,17 @@ fn parameters(query: &Query) -> Vec<(&'static str, String)> {
             parameters.push((name, value.to_owned()));
         }
     }
+    if streams == Streams::Each {
+        parameters.push(("stream", stream(query).unwrap_or(ALL_STREAMS).to_owned()));
+    }
     parameters
 }
 
 /// The rules of the options.
-fn check(query: &Query, name: &str) -> Result<(), ApiError> {
+fn check(query: &Query, name: &str, streams: Streams) -> Result<(), ApiError> {
     let (mut errors, number) = (ErrorList::default(), |name: &str| query.integer(name));
-    if let Some(lines) = number("tailLines")?
-        && lines < 0
-    {
+    let tail = number("tailLines")?;
+    if let Some(lines) = tail.filter(|lines| *lines < 0) {
         errors.push(Path::new("tailLines").invalid(lines, "must be greater than or equal to 0"));
     }
     if let Some(bytes) = number("limitBytes")?
@@ -167,11 +195,24 @@ fn check(query: &Query, name: &str) -> Result<(), ApiError> {
         }
         _ => {}
     }
-    if query.first("stream").is_some_and(|stream| !stream.is_empty()) {
-        errors.push(Path::new("stream").forbidden("may not be specified"));
-    }
+    check_stream(query, tail.is_some(), streams, &mut errors);
     let kind = GroupKind { group: "".into(), kind: "PodLogOptions".into() };
     if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid(&kind, name, &errors)) }
+}
+
+fn check_stream(query: &Query, is_tail: bool, streams: Streams, errors: &mut ErrorList) {
+    const KNOWN: [&str; 3] = ["Stdout", "Stderr", ALL_STREAMS];
+    let (Some(wanted), at) = (stream(query), Path::new("stream")) else { return };
+    if streams == Streams::Together {
+        return errors.push(at.forbidden("may not be specified"));
+    }
+    if !KNOWN.contains(&wanted) {
+        errors.push(at.not_supported_in_order(wanted, &KNOWN));
+    }
+    if is_tail && wanted != ALL_STREAMS {
+        let detail = "`tailLines` and specific `stream` are mutually exclusive for now";
+        errors.push(Path::default().forbidden(detail));
+    }
 }
 
 #[cfg(test)]
@@ -190,11 +231,30 @@ mod tests {
             ("tailLines=x", "strconv.ParseInt"),
         ];
         for (query, expected) in cases {
-            let result = check(&Query::parse(query), "p").map_err(|error| error.message);
+            let result = check(&Query::parse(query), "p", Streams::Together).map_err(|error| error.message);
             let text = result.err().unwrap_or_default();
             assert!(text.contains(expected) && text.is_empty() == expected.is_empty(), "{query}: {text}");
         }
-        let sent = parameters(&Query::parse("follow=true&tailLines=5&previous=false&container=c"));
+        let sent = parameters(&Query::parse("follow=true&tailLines=5&previous=false&container=c"), Streams::Together);
         assert_eq!(target::target("/l", &sent), "/l?follow=true&tailLines=5");
+    }
+
+    #[test]
+    fn a_stream_can_be_asked_for_where_that_is_on() {
+        for (query, expected, sent) in [
+            ("", "", "stream=All"),
+            ("stream=All&tailLines=1", "", "stream=All&tailLines=1"),
+            ("stream=Stderr&limitBytes=1", "", "limitBytes=1&stream=Stderr"),
+            ("stream=Stdout&tailLines=1", "`tailLines` and specific `stream` are mutually exclusive for now", ""),
+            ("stream=out", r#"stream: Unsupported value: "out": supported values: "Stdout", "Stderr", "All""#, ""),
+        ] {
+            let text = check(&Query::parse(query), "p", Streams::Each).err().map(|error| error.message);
+            let text = text.unwrap_or_default();
+            assert!(text.contains(expected) && text.is_empty() == expected.is_empty(), "{query}: {text}");
+            if expected.is_empty() {
+                let parameters = parameters(&Query::parse(query), Streams::Each);
+                assert_eq!(target::target("/l", &parameters), format!("/l?{sent}"));
+            }
+        }
     }
 }

@@ -8,7 +8,8 @@ use api_machinery::value::Value;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use schema::openapi::{
-    OwnPath, Resource, group_document, own_document, root_document, swagger, swagger_protobuf, version_document,
+    Choices, OwnPath, Resource, group_document, own_document, root_document, swagger, swagger_protobuf,
+    version_document,
 };
 
 use super::document::Document;
@@ -73,12 +74,14 @@ struct Made {
 pub(super) struct Documents {
     served: Arc<ServedKinds>,
     aggregation: Arc<Aggregation>,
+    choices: Choices,
     made: Mutex<Made>,
 }
 
 impl Documents {
-    pub(super) fn new(served: &Arc<ServedKinds>, aggregation: &Arc<Aggregation>) -> Self {
-        Self { served: Arc::clone(served), aggregation: Arc::clone(aggregation), made: Mutex::default() }
+    pub(super) fn new(served: &Arc<ServedKinds>, aggregation: &Arc<Aggregation>, choices: Choices) -> Self {
+        let (served, aggregation) = (Arc::clone(served), Arc::clone(aggregation));
+        Self { served, aggregation, choices, made: Mutex::default() }
     }
 
     /// The version 2 document of everything; `now` is when it is made if it is not there yet.
@@ -132,7 +135,7 @@ impl Documents {
     fn fresh(&self, group: &str, version: &str, made: SystemTime) -> Document {
         let custom = self.custom(group, version);
         let resources = self.resources(group, version, &custom);
-        let json = version_document(group, version, &resources).to_string().into();
+        let json = version_document(group, version, &resources, self.choices).to_string().into();
         Document { json, hash: digest_of(&resources), made }
     }
 
@@ -201,7 +204,7 @@ impl Documents {
         let custom: Vec<Custom> = self.served.all().into_iter().map(Custom::new).collect();
         let mut all = resources::built_in(&self.served);
         all.extend(custom.iter().flat_map(Custom::resources));
-        let mut document = swagger(&all);
+        let mut document = swagger(&all, self.choices);
         self.aggregation.describe(&mut document);
         Whole::new(&document, now)
     }
@@ -213,7 +216,7 @@ impl Documents {
             Subject::Group(group) => group_document(group),
             Subject::Version(group, version) => {
                 let custom = self.custom(group, version);
-                version_document(group, version, &self.resources(group, version, &custom))
+                version_document(group, version, &self.resources(group, version, &custom), self.choices)
             }
         }
     }
@@ -237,7 +240,11 @@ mod tests {
 
     #[test]
     fn every_group_version_has_a_document() {
-        let documents = Documents::new(&Arc::new(ServedKinds::default()), &Aggregation::alone(|lifecycle| lifecycle));
+        let documents = Documents::new(
+            &Arc::new(ServedKinds::default()),
+            &Aggregation::alone(|lifecycle| lifecycle),
+            Choices::Told,
+        );
         let index: Value = serde_json::from_slice(&documents.index(SystemTime::UNIX_EPOCH).json).unwrap();
         let url = index["paths"]["apis/apps/v1"]["serverRelativeURL"].as_str().unwrap();
         let part = documents.part("apis/apps/v1", SystemTime::UNIX_EPOCH).unwrap();

@@ -14,16 +14,18 @@ use api_machinery::status::ApiError;
 use api_machinery::value::Value;
 use async_trait::async_trait;
 use bytes::Bytes;
+use component_base::Gates;
 use component_base::serving::Response;
 use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, EXPIRES, LAST_MODIFIED, LOCATION, VARY};
 use http::{HeaderValue, Method, StatusCode};
-use schema::openapi::version3_protobuf;
+use schema::openapi::{Choices, version3_protobuf};
 
 use crate::aggregation::passed_on;
 use crate::aggregation::state::Aggregation;
 use crate::chain::{Authorized, Request};
 use crate::custom_resources::ServedKinds;
 use crate::cx::ApiCx;
+use crate::gates::OPENAPI_ENUMS;
 use crate::negotiate::preferred;
 use crate::routes::{Endpoint, Routes};
 use content::{Conditions, bare, mark, put};
@@ -45,8 +47,10 @@ const OLD_PROTOBUF_3: &str = "application/com.github.proto-openapi.spec.v3@v1.0+
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Adds the paths.
-pub(crate) fn install(routes: &mut Routes, served: &Arc<ServedKinds>, aggregation: &Arc<Aggregation>) {
-    let (documents, aggregation) = (Arc::new(Documents::new(served, aggregation)), Arc::clone(aggregation));
+pub(crate) fn install(routes: &mut Routes, served: &Arc<ServedKinds>, aggregation: &Arc<Aggregation>, gates: &Gates) {
+    let choices = if gates.enabled(OPENAPI_ENUMS) { Choices::Told } else { Choices::Untold };
+    let documents = Arc::new(Documents::new(served, aggregation, choices));
+    let aggregation = Arc::clone(aggregation);
     routes.exact(VERSION_2, Arc::new(Version2 { documents: Arc::clone(&documents) }));
     let endpoint: Arc<dyn Endpoint> = Arc::new(Version3 { documents, aggregation });
     routes.exact(VERSION_3, Arc::clone(&endpoint));

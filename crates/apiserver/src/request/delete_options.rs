@@ -1,21 +1,19 @@
 //! The options of a delete: from the body, or from the query when there is no body.
 
 use api_machinery::cbor;
-use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::json::{self, TypeMeta};
 use api_machinery::meta::{DeleteOptions, Preconditions};
 use api_machinery::protobuf;
 use api_machinery::status::ApiError;
 use api_machinery::yaml;
+use component_base::Gates;
 
 use super::decode::SCHEME;
 use super::query::Query;
-use super::validation::{check_dry_run, refuse_options};
 use crate::negotiate::MediaType;
 
 /// The name that texts about unknown kinds print for the set of the kinds of options.
 const META_SCHEME: &str = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27";
-const POLICIES: [&str; 4] = ["Foreground", "Background", "Orphan", "nil"];
 
 /// Groups of upstream beside those of the kinds here.
 const ELSEWHERE: [&str; 9] = [
@@ -49,6 +47,7 @@ pub(crate) fn delete_options(
     versions: BodyVersions,
     query: &Query,
     audit: &audit::Context,
+    gates: &Gates,
 ) -> Result<DeleteOptions, ApiError> {
     let mut options = if body.is_empty() {
         from_query(query)?
@@ -57,21 +56,10 @@ pub(crate) fn delete_options(
         audit.options(|| json::encode_typed("DeleteOptions", &version, &options));
         options
     };
-    // The gate AllowUnsafeMalformedObjectDeletion is off: the option is dropped, as upstream drops it.
-    options.ignore_store_read_error_with_cluster_breaking_potential = None;
-    let mut errors = ErrorList::default();
-    let path = Path::new("propagationPolicy");
-    if let Some(policy) = &options.propagation_policy {
-        if options.orphan_dependents.is_some() {
-            let detail = "orphanDependents and deletionPropagation cannot be both set";
-            errors.push(path.invalid(policy.as_str(), detail));
-        }
-        if !POLICIES[..3].contains(&policy.as_str()) {
-            errors.push(path.not_supported_in_order(policy.as_str(), &POLICIES));
-        }
+    if !gates.enabled(registry::UNSAFE_DELETION) {
+        options.ignore_store_read_error_with_cluster_breaking_potential = None;
     }
-    check_dry_run(&mut errors, &options.dry_run);
-    refuse_options("DeleteOptions", &errors)?;
+    registry::validate_delete_options(&options)?;
     if options.grace_period_seconds.is_some_and(|seconds| seconds < 0) {
         options.grace_period_seconds = Some(1);
     }
@@ -88,7 +76,8 @@ fn from_query(query: &Query) -> Result<DeleteOptions, ApiError> {
         propagation_policy: query.first("propagationPolicy").map(str::to_owned),
         dry_run: query.all("dryRun").map(str::to_owned).collect(),
         preconditions: wanted.then_some(preconditions),
-        ..DeleteOptions::default()
+        ignore_store_read_error_with_cluster_breaking_potential: query
+            .switch("ignoreStoreReadErrorWithClusterBreakingPotential"),
     })
 }
 
@@ -152,8 +141,12 @@ mod tests {
     }
 
     fn of_versions(versions: BodyVersions, body: &str, query: &str) -> Result<DeleteOptions, String> {
-        let read =
-            delete_options(body.as_bytes(), MediaType::Json, versions, &Query::parse(query), &audit::Context::UNHEARD);
+        gated(&Gates::default(), versions, body, query)
+    }
+
+    fn gated(gates: &Gates, versions: BodyVersions, body: &str, query: &str) -> Result<DeleteOptions, String> {
+        let (query, audit) = (Query::parse(query), &audit::Context::UNHEARD);
+        let read = delete_options(body.as_bytes(), MediaType::Json, versions, &query, audit, gates);
         read.map_err(|error| format!("{} {}", error.code, error.message))
     }
 
@@ -188,6 +181,32 @@ mod tests {
         assert_eq!(of_all, "400 decoded object cannot be converted to DeleteOptions");
         let dry_run = read(r#"{"dryRun":["All","Some"]}"#, "").unwrap_err();
         assert!(dry_run.contains(r#"dryRun: Unsupported value: ["All","Some"]: supported values: "All""#), "{dry_run}");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_deleted_without_further_wishes() {
+        const OPTION: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
+        let on = Gates::default().with(registry::UNSAFE_DELETION, true);
+        let asked = |gates: &Gates, more: &str| {
+            let in_query = gated(gates, BodyVersions::Any, "", &format!("{OPTION}=true&{}", more.replace(' ', "&")))?;
+            Ok::<_, String>(in_query.ignore_store_read_error_with_cluster_breaking_potential)
+        };
+        assert_eq!(asked(&on, ""), Ok(Some(true)));
+        assert_eq!(asked(&Gates::default(), "dryRun=All"), Ok(None), "dropped");
+        let in_body = gated(&on, BodyVersions::Any, &format!(r#"{{"{OPTION}":true}}"#), "").unwrap();
+        assert_eq!(in_body.ignore_store_read_error_with_cluster_breaking_potential, Some(true));
+        for (more, others) in [
+            ("dryRun=All", &["dryRun"][..]),
+            ("propagationPolicy=Orphan", &["propagationPolicy"]),
+            ("orphanDependents=false gracePeriodSeconds=0", &["orphanDependents", "gracePeriodSeconds"]),
+            ("uid=u", &["preconditions"]),
+        ] {
+            let text = asked(&on, more).unwrap_err();
+            for other in others {
+                let wanted = format!("{OPTION}: Invalid value: true: cannot be set together with .{other}");
+                assert!(text.starts_with("422 ") && text.contains(&wanted), "{text}");
+            }
+        }
     }
 
     #[test]

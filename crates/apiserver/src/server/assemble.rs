@@ -120,7 +120,7 @@ pub(super) fn assemble(
     let seats = seats(&config, &lifecycle, &registry, &metrics, &mut routes, &mut hooks);
     hooks.push(object_counts::hook());
     hooks.extend(lifecycle.gates().enabled(gates::COORDINATED).then(|| Arc::new(Coordination) as _));
-    extensions::install(&mut routes, &mut hooks, &served, &others);
+    extensions::install(&mut routes, &mut hooks, &served, &others, lifecycle.gates());
     let storage_versions = storage_versions(&lifecycle, &registry, &mut hooks);
     let peers = peers::install(&mut hooks, &config, &lifecycle, &metrics.registry)?;
     hooks.extend(config.requests.fairness.then(|| Arc::new(flow_control::Producer) as _));
@@ -235,6 +235,9 @@ fn admission(
         node_declared_features: lifecycle.gates().enabled(gates::NODE_DECLARED_FEATURES),
         mutating_policies: lifecycle.gates().enabled(gates::MUTATING_POLICIES),
         group_priorities: lifecycle.gates().enabled(kinds::gates::GROUP_PREEMPTION),
+        topology_labels: lifecycle.gates().enabled(gates::TOPOLOGY_LABELS),
+        node_audiences: lifecycle.gates().enabled(gates::NODE_AUDIENCES),
+        insecure_kubelet_requests: lifecycle.gates().enabled(gates::INSECURE_KUBELET_REQUESTS),
         extended_resources: lifecycle.gates().enabled(kinds::gates::EXTENDED_RESOURCE),
         ..config.admission.settings.clone()
     };

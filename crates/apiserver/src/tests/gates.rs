@@ -73,6 +73,62 @@ const ROWS: &[Row] = &[
         off: "0",
     },
     Row { feature: kinds::gates::MUTABLE_NODE_AFFINITY, see: |gates| Box::pin(moved(gates)), on: "200", off: "422" },
+    Row { feature: registry::UNSAFE_DELETION, see: |gates| Box::pin(unread(gates)), on: "200", off: "500" },
+    Row {
+        feature: kinds::gates::COMPARING_TOLERATIONS,
+        see: |gates| Box::pin(compared_numbers(gates)),
+        on: "201",
+        off: "422",
+    },
+    Row { feature: kinds::gates::POD_DELETION_COST, see: |gates| Box::pin(dear(gates)), on: "422", off: "201" },
+    Row {
+        feature: kinds::gates::RELAXED_SERVICE_NAMES,
+        see: |gates| Box::pin(service(gates, "1a", "")),
+        on: "201",
+        off: "422",
+    },
+    Row {
+        feature: kinds::gates::RESTART_ALL_CONTAINERS,
+        see: |gates| Box::pin(restarted(gates)),
+        on: "201",
+        off: "422",
+    },
+    Row { feature: kinds::gates::HOST_NETWORK_USERS, see: |gates| Box::pin(own_users(gates)), on: "201", off: "422" },
+    Row { feature: kinds::gates::SERVICE_CIDR_STATUS, see: |gates| Box::pin(network(gates)), on: "0", off: "1" },
+    Row {
+        feature: kinds::gates::SPREAD_SELECTORS_BY_LABEL_KEYS,
+        see: |gates| Box::pin(spread(gates)),
+        on: "hash",
+        off: "",
+    },
+    Row {
+        feature: kinds::gates::STRICT_ADDRESSES,
+        see: |gates| Box::pin(service(gates, "a", r#""externalIPs":["192.0.02.1"],"#)),
+        on: "422",
+        off: "201",
+    },
+    // A job that is held and has begun before.
+    Row {
+        feature: kinds::gates::SUSPENDED_JOB_PLACING,
+        see: |gates| Box::pin(held(gates, r#""nodeSelector":{"a":"b"}"#)),
+        on: "200",
+        off: "422",
+    },
+    Row {
+        feature: kinds::gates::SUSPENDED_JOB_RESOURCES,
+        see: |gates| {
+            Box::pin(held(gates, r#""containers":[{"name":"c","image":"i","resources":{"requests":{"cpu":"1"}}}]"#))
+        },
+        on: "200",
+        off: "422",
+    },
+    Row { feature: gates::INSECURE_KUBELET_REQUESTS, see: |gates| Box::pin(other_node(gates)), on: "201", off: "403" },
+    Row { feature: gates::NODE_AUDIENCES, see: |gates| Box::pin(audiences(gates)), on: "403", off: "201" },
+    Row { feature: gates::OPENAPI_ENUMS, see: |gates| Box::pin(choices(gates)), on: "Always", off: "" },
+    Row { feature: gates::SPLIT_LOG_STREAMS, see: |gates| Box::pin(one_stream(gates)), on: "404", off: "422" },
+    Row { feature: gates::STORAGE_VERSION_HASH, see: |gates| Box::pin(hashed(gates)), on: "xPOwRZ+Yhw8=", off: "" },
+    Row { feature: gates::TOKEN_REQUEST_UID, see: |gates| Box::pin(token_of_another(gates)), on: "409", off: "201" },
+    Row { feature: gates::TOPOLOGY_LABELS, see: |gates| Box::pin(zone(gates)), on: "z", off: "" },
     Row { feature: gates::SHARDS, see: |gates| Box::pin(sharded(gates)), on: "some of all", off: "all" },
     Row { feature: gates::MANIFESTS, see: |gates| Box::pin(reserved(gates)), on: "422", off: "201" },
     Row { feature: gates::PEERS, see: |gates| Box::pin(code(PEER_HOOK, gates)), on: "200", off: "404" },
@@ -88,6 +144,190 @@ async fn code(path: &'static str, gates: Gates) -> String {
     let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
     api.wait_until_ready().await;
     api.get(path).await.code.to_string()
+}
+
+/// How somebody is answered who has an object deleted that cannot be read.
+async fn unread(gates: Gates) -> String {
+    let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
+    let backend = api.server.cx().backend();
+    let key = "/registry/configmaps/default/a".into();
+    backend.txn(&key, storage::Expect::Absent, storage::Write::put("k8s\0garbage")).await.expect("a write");
+    let body = r#"{"ignoreStoreReadErrorWithClusterBreakingPotential":true}"#;
+    api.send("DELETE /api/v1/namespaces/default/configmaps/a", &[], body).await.code.to_string()
+}
+
+/// A pod with more of a spec, and of its container.
+fn pod(meta: &str, spec: &str, container: &str) -> String {
+    format!(
+        r#"{{"metadata":{{"name":"p"{meta}}},"spec":{{{spec}"containers":[{{"name":"c","image":"i"{container}}}]}}}}"#
+    )
+}
+
+async fn made(gates: Gates, path: &str, object: &str) -> super::harness::Answer {
+    let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
+    api.post(path, object).await
+}
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
+/// How a pod is answered that tolerates what is less.
+async fn compared_numbers(gates: Gates) -> String {
+    let spec = r#""tolerations":[{"key":"k","operator":"Lt","value":"5"}],"#;
+    made(gates, PODS, &pod("", spec, "")).await.code.to_string()
+}
+
+/// How a pod is answered that has users of its own on the host's network.
+async fn own_users(gates: Gates) -> String {
+    made(gates, PODS, &pod("", r#""hostNetwork":true,"hostUsers":false,"#, "")).await.code.to_string()
+}
+
+/// How a pod is answered whose cost is no number.
+async fn dear(gates: Gates) -> String {
+    let meta = r#","annotations":{"controller.kubernetes.io/pod-deletion-cost":"much"}"#;
+    made(gates, PODS, &pod(meta, "", "")).await.code.to_string()
+}
+
+/// How a pod is answered whose container restarts all of it.
+async fn restarted(gates: Gates) -> String {
+    let rule = r#"{"action":"RestartAllContainers","exitCodes":{"operator":"In","values":[1]}}"#;
+    let container = format!(r#","restartPolicy":"Never","restartPolicyRules":[{rule}]"#);
+    made(gates, PODS, &pod("", "", &container)).await.code.to_string()
+}
+
+/// What the server itself makes of the labels that a constraint of a pod names.
+async fn spread(gates: Gates) -> String {
+    let spec = r#""topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"k","whenUnsatisfiable":"DoNotSchedule",
+        "labelSelector":{"matchLabels":{"a":"b"}},"matchLabelKeys":["hash"]}],"#;
+    let answer = made(gates, PODS, &pod(r#","labels":{"a":"b","hash":"1"}"#, spec, "")).await;
+    assert_eq!(answer.code, 201, "{}", answer.text);
+    let selector = &answer.json()["spec"]["topologySpreadConstraints"][0]["labelSelector"];
+    selector["matchExpressions"][0]["key"].as_str().unwrap_or_default().to_owned()
+}
+
+/// How a Service is answered.
+async fn service(gates: Gates, name: &str, more: &str) -> String {
+    let service = format!(r#"{{"metadata":{{"name":"{name}"}},"spec":{{{more}"ports":[{{"port":80}}]}}}}"#);
+    made(gates, "/api/v1/namespaces/default/services", &service).await.code.to_string()
+}
+
+/// How many conditions a network for Services is made with.
+async fn network(gates: Gates) -> String {
+    let network = r#"{"metadata":{"name":"n"},"spec":{"cidrs":["192.0.2.0/24"]},"status":{"conditions":[{"type":"Ready",
+        "status":"True","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}"#;
+    let answer = made(gates, "/apis/networking.k8s.io/v1/servicecidrs", network).await;
+    assert_eq!(answer.code, 201, "{}", answer.text);
+    answer.json()["status"]["conditions"].as_array().map_or(0, Vec::len).to_string()
+}
+
+/// How a change of the pods is answered of a job that had begun and is held.
+async fn held(gates: Gates, change: &str) -> String {
+    let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
+    let jobs = "/apis/batch/v1/namespaces/default/jobs";
+    let job = r#"{"metadata":{"name":"j"},"spec":{"suspend":true,"template":{"spec":{"restartPolicy":"Never",
+        "containers":[{"name":"c","image":"i"}]}}}}"#;
+    let made = api.post(jobs, job).await;
+    assert_eq!(made.code, 201, "{}", made.text);
+    let status = r#"{"status":{"startTime":"2026-01-01T00:00:00Z","conditions":[{"type":"Suspended","status":"True",
+        "lastTransitionTime":"2026-01-01T00:00:00Z","lastProbeTime":"2026-01-01T00:00:00Z"}]}}"#;
+    let begun = api.patch("merge-patch", &format!("{jobs}/j/status"), status).await;
+    assert_eq!(begun.code, 200, "{}", begun.text);
+    let change = format!(r#"{{"spec":{{"template":{{"spec":{{{change}}}}}}}}}"#);
+    api.patch("merge-patch", &format!("{jobs}/j"), &change).await.code.to_string()
+}
+
+/// A server that holds nodes to what is theirs, and signs tokens.
+async fn with_nodes(gates: Gates) -> Api {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("sa.key");
+    let key = pki::PrivateKey::generate(pki::KeyAlgorithm::EcdsaP256).expect("a key");
+    key.store(&file).expect("a file");
+    let change = |config: &mut ServerConfig| {
+        config.admission.selection.enabled.push("NodeRestriction".to_owned());
+        config.service_accounts.issuers = vec!["https://kubernetes.default.svc".to_owned()];
+        config.service_accounts.api_audiences = config.service_accounts.issuers.clone();
+        config.service_accounts.signing_key_file = Some(file);
+    };
+    Api::as_process(|lifecycle| lifecycle.with_gates(gates), change).await
+}
+
+/// Who asks as node `n1`.
+const NODE: [(&str, &str); 1] = [("authorization", "Bearer system:node:n1")];
+
+/// How a node is answered that asks for a certificate of another.
+async fn other_node(gates: Gates) -> String {
+    let api = with_nodes(gates).await;
+    let key = pki::PrivateKey::generate(pki::KeyAlgorithm::EcdsaP256).expect("a key");
+    let name = pki::Name::new("system:node:other", &["system:nodes".into()]);
+    let request = pki::CertificateRequest::create(&key, &name, &pki::AltNames::default()).expect("a request");
+    let request = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, request.to_pem());
+    let body = format!(
+        r#"{{"metadata":{{"name":"r"}},"spec":{{"request":"{request}","usages":["digital signature","client auth"],
+        "signerName":"kubernetes.io/kube-apiserver-client-kubelet"}}}}"#
+    );
+    api.send("POST /apis/certificates.k8s.io/v1/certificatesigningrequests", &NODE, body).await.code.to_string()
+}
+
+/// How a node is answered that asks for a token for somebody whom its pod does not know.
+async fn audiences(gates: Gates) -> String {
+    let api = with_nodes(gates).await;
+    api.wait_until_ready().await;
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    api.post(accounts, r#"{"metadata":{"name":"a"}}"#).await;
+    let pod = pod("", r#""nodeName":"n1","serviceAccountName":"a","#, "");
+    let made = api.post(PODS, &pod).await;
+    assert_eq!(made.code, 201, "{}", made.text);
+    api.get(PODS).await;
+    let uid = made.json()["metadata"]["uid"].as_str().expect("a uid").to_owned();
+    let body = format!(
+        r#"{{"spec":{{"audiences":["somebody"],"boundObjectRef":{{"kind":"Pod","apiVersion":"v1","name":"p","uid":"{uid}"}}}}}}"#
+    );
+    let answer = api.send(&format!("POST {accounts}/a/token"), &NODE, body).await;
+    answer.code.to_string()
+}
+
+/// The first value that descriptions know of a text.
+async fn choices(gates: Gates) -> String {
+    let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
+    let document = api.get("/openapi/v3/api/v1").await.json();
+    let spec = &document["components"]["schemas"]["io.k8s.api.core.v1.PodSpec"];
+    spec["properties"]["restartPolicy"]["enum"][0].as_str().unwrap_or_default().to_owned()
+}
+
+/// How somebody is answered who wants one stream of the log of a pod that is not there.
+async fn one_stream(gates: Gates) -> String {
+    let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
+    api.get(&format!("{PODS}/p/log?stream=Stderr")).await.code.to_string()
+}
+
+/// What discovery tells of the version in which pods are stored.
+async fn hashed(gates: Gates) -> String {
+    let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
+    let list = api.get("/api/v1").await.json();
+    let pods = list["resources"].as_array().and_then(|all| all.iter().find(|own| own["name"] == "pods").cloned());
+    pods.expect("pods")["storageVersionHash"].as_str().unwrap_or_default().to_owned()
+}
+
+/// How somebody is answered who wants a token of another account of the same name.
+async fn token_of_another(gates: Gates) -> String {
+    let api = with_nodes(gates).await;
+    api.wait_until_ready().await;
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    api.post(accounts, r#"{"metadata":{"name":"a"}}"#).await;
+    api.post(&format!("{accounts}/a/token"), r#"{"metadata":{"uid":"other"}}"#).await.code.to_string()
+}
+
+/// What a pod has of the zone of the node that it is bound to.
+async fn zone(gates: Gates) -> String {
+    let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
+    api.wait_until_ready().await;
+    let node = r#"{"metadata":{"name":"n","labels":{"topology.kubernetes.io/zone":"z"}}}"#;
+    assert_eq!(api.post("/api/v1/nodes", node).await.code, 201);
+    api.get("/api/v1/nodes").await;
+    assert_eq!(api.post(PODS, &pod("", "", "")).await.code, 201);
+    let binding = r#"{"metadata":{"name":"p"},"target":{"kind":"Node","name":"n"}}"#;
+    assert_eq!(api.post(&format!("{PODS}/p/binding"), binding).await.code, 201);
+    let pod = api.get(&format!("{PODS}/p")).await.json();
+    pod["metadata"]["labels"]["topology.kubernetes.io/zone"].as_str().unwrap_or_default().to_owned()
 }
 
 /// How somebody is answered who takes a name that files have to themselves.

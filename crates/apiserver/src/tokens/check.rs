@@ -28,16 +28,19 @@ pub(super) fn names(meta: &ObjectMeta, name: &str, namespace: &str) -> Result<()
     invalid(name, &errors)
 }
 
-/// The uid, where the request has one, is the account's.
-pub(super) fn uid(wanted: &str, account: &ObjectMeta) -> Result<(), ApiError> {
-    if wanted.is_empty() || wanted == account.uid {
-        return Ok(());
-    }
-    let resource = GroupResource { group: GROUP.into(), resource: KIND.into() };
+/// How the uid of a request, where it has one, differs from the account's.
+pub(super) fn other_uid(wanted: &str, account: &ObjectMeta) -> Option<String> {
     let have = &account.uid;
-    let cause =
-        format!("the UID in the token request ({wanted}) does not match the UID of the service account ({have})");
-    Err(ApiError::conflict(&resource, &account.name, cause))
+    let differs = !wanted.is_empty() && wanted != have;
+    differs.then(|| {
+        format!("the UID in the token request ({wanted}) does not match the UID of the service account ({have})")
+    })
+}
+
+/// The refusal of a request that means another account of that name.
+pub(super) fn refuse_uid(account: &ObjectMeta, cause: &str) -> ApiError {
+    let resource = GroupResource { group: GROUP.into(), resource: KIND.into() };
+    ApiError::conflict(&resource, &account.name, cause)
 }
 
 /// The lifetime is neither too short nor too long.
@@ -61,7 +64,8 @@ mod tests {
         assert!(error.message.ends_with("must match the service account name if specified"), "{error}");
         let error = names(&meta, "b", "other").unwrap_err();
         assert_eq!(error.code, 400, "the namespace is looked at first: {error}");
-        let error = uid("2", &meta).unwrap_err();
+        assert_eq!((other_uid("", &meta), other_uid("1", &meta)), (None, None));
+        let error = refuse_uid(&meta, &other_uid("2", &meta).expect("another"));
         assert_eq!(
             (error.code, error.message.as_str()),
             (

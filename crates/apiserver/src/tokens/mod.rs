@@ -18,6 +18,7 @@ use http::StatusCode;
 
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
+use crate::gates;
 use crate::respond;
 use crate::reviews::{admit, expect_post};
 use crate::routes::{Endpoint, Routes};
@@ -43,7 +44,9 @@ impl Endpoint for Tokens {
         api_machinery::defaults::fill(token.as_reflect_mut());
         check::names(&token.metadata, &info.name, &info.namespace)?;
         let account: ServiceAccount = read(cx.registry(), "serviceaccounts", &info.namespace, &info.name).await?;
-        check::uid(&token.metadata.uid, &account.metadata)?;
+        if let Some(differs) = check::other_uid(&token.metadata.uid, &account.metadata) {
+            judge_uid(cx, &request, &account.metadata, &differs)?;
+        }
         // Before the audiences are filled in: a node may leave them to the server, and only then get the server's.
         admit(cx, &request, &options, &mut token).await?;
         fill(cx, &mut token, &account.metadata);
@@ -66,9 +69,23 @@ fn fill(cx: &ApiCx, token: &mut TokenRequest, account: &ObjectMeta) {
     }
     token.metadata.name.clone_from(&account.name);
     token.metadata.namespace.clone_from(&account.namespace);
-    token.metadata.uid.clone_from(&account.uid);
+    if token.metadata.uid.is_empty() {
+        token.metadata.uid.clone_from(&account.uid);
+    }
     token.metadata.creation_timestamp = cx.clock().wall().into();
     token.status = TokenRequestStatus::default();
+}
+
+/// A request with the uid of another account is refused, or noted and told of.
+fn judge_uid(cx: &ApiCx, request: &Request<Authorized>, account: &ObjectMeta, differs: &str) -> Result<(), ApiError> {
+    if cx.lifecycle.gates().enabled(gates::TOKEN_REQUEST_UID) {
+        return Err(check::refuse_uid(account, differs));
+    }
+    request.audited().context().annotate("authentication.k8s.io/token-request-uid-mismatch", differs);
+    let name = gates::TOKEN_REQUEST_UID.name();
+    let later = "In the future, this will return a conflict error";
+    request.warnings().extend([format!("{differs} but {name} is not enabled. {later}")]);
+    Ok(())
 }
 
 async fn issue(

@@ -13,8 +13,8 @@ use api_machinery::value::ValueMap;
 use component_base::flags::Options;
 use component_base::serving::BoxError;
 use component_base::shared_gates::{
-    CLUSTER_TRUST_BUNDLE, COORDINATED_ELECTION, EXTENDED_RESOURCE, GENERIC_WORKLOAD, POD_CERTIFICATE_REQUEST,
-    STORAGE_VERSION_API, STORAGE_VERSION_MIGRATOR,
+    CLUSTER_TRUST_BUNDLE, COMPARING_TOLERATIONS, COORDINATED_ELECTION, EXTENDED_RESOURCE, GENERIC_WORKLOAD,
+    POD_CERTIFICATE_REQUEST, STORAGE_VERSION_API, STORAGE_VERSION_MIGRATOR,
 };
 use component_base::{Component, Feature, Gates, Known, Lifecycle, Part, no_config_file};
 use controller::process::{Leading, run_process};
@@ -31,11 +31,12 @@ const RELEASE_ON_EXIT: Feature = Feature::named("ControllerManagerReleaseLeaderE
 /// The gates whose two sides are here, and the one whose only part for this component is.
 const GATES: Known = Known::switching(&[
     &[RELEASE_ON_EXIT, COORDINATED_ELECTION, STORAGE_VERSION_API, STORAGE_VERSION_MIGRATOR, volumes::selinux::GATE],
-    &[CLUSTER_TRUST_BUNDLE, EXTENDED_RESOURCE, GENERIC_WORKLOAD, POD_CERTIFICATE_REQUEST],
+    &[CLUSTER_TRUST_BUNDLE, COMPARING_TOLERATIONS, EXTENDED_RESOURCE, GENERIC_WORKLOAD, POD_CERTIFICATE_REQUEST],
     crate::autoscaling::horizontal::GATES,
     crate::devices::pool_status::GATES,
     crate::devices::taint_eviction::GATES,
     crate::workloads::job::GATES,
+    crate::workloads::replica_set::GATES,
     crate::volumes::storage_protection::GATES,
     crate::workloads::stateful_set::GATES,
     crate::devices::resource_claim::GATES,

@@ -12,7 +12,7 @@ use client::{Change, ClientError, EventType, Informer, ObjectKey, Patch};
 use component_base::Feature;
 use component_base::metrics::{Counters, Desc, Histograms, Stability};
 use component_helpers::conditions;
-use component_helpers::taints::tolerates;
+use component_helpers::taints::{Comparing, tolerates};
 use controller::{Build, BuildError, Controller, Cx, Descriptor, NODE_NAME, Next, ReconcileError};
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -60,7 +60,9 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     };
     drop(build.watch::<Node>().enqueue_keys(&queue, tainted));
     let (deletions, delays) = (build.metrics().counters(&DELETIONS), build.metrics().histograms(&DELAYS));
-    build.run(&queue, WORKERS, Arc::new(TaintEviction { nodes, pods, plans: Mutex::default(), deletions, delays }));
+    let comparing = Comparing::by(build.gates());
+    let controller = TaintEviction { nodes, pods, comparing, plans: Mutex::default(), deletions, delays };
+    build.run(&queue, WORKERS, Arc::new(controller));
     Ok(())
 }
 
@@ -81,6 +83,7 @@ fn no_execute(node: &Node) -> Vec<Taint> {
 struct TaintEviction {
     nodes: Informer<Node>,
     pods: Informer<Pod>,
+    comparing: Comparing,
     /// Pods that are to go later, by uid, and since when; bounded by the pods there are.
     plans: Mutex<HashMap<ObjectKey, (String, Planned)>>,
     deletions: Counters,
@@ -103,10 +106,10 @@ enum Stay {
 
 /// How long a pod with these tolerations may stay on a node with these taints. The first toleration that fits a taint
 /// counts for it; the shortest time of all decides.
-fn stay(taints: &[Taint], tolerations: &[Toleration]) -> Stay {
+fn stay(taints: &[Taint], tolerations: &[Toleration], comparing: Comparing) -> Stay {
     let mut shortest: Option<Duration> = None;
     for taint in taints {
-        let Some(toleration) = tolerations.iter().find(|toleration| tolerates(toleration, taint)) else {
+        let Some(toleration) = tolerations.iter().find(|toleration| tolerates(toleration, taint, comparing)) else {
             return Stay::For(Duration::ZERO);
         };
         if let Some(seconds) = toleration.toleration_seconds {
@@ -136,7 +139,7 @@ impl Controller for TaintEviction {
             return Ok(Next::Done);
         };
         let taints = self.nodes.find("", &pod.spec.node_name).map(|node| no_execute(&node)).unwrap_or_default();
-        let time = match stay(&taints, &pod.spec.tolerations) {
+        let time = match stay(&taints, &pod.spec.tolerations, self.comparing) {
             Stay::ForEver => {
                 self.cancel(cx, key);
                 return Ok(Next::Done);
@@ -283,8 +286,14 @@ mod tests {
             ("less than nothing", vec![a.clone()], vec![toleration("a", Some(-5))], seconds(0)),
             ("beyond all times", vec![a], vec![toleration("a", Some(i64::MAX))], Stay::ForEver),
         ] {
-            assert_eq!(stay(&taints, &tolerations), expected, "{name}");
+            assert_eq!(stay(&taints, &tolerations, Comparing::Texts), expected, "{name}");
         }
+        let compared =
+            Toleration { key: "k".into(), operator: "Lt".into(), value: "10".into(), ..Toleration::default() };
+        let five = Taint { key: "k".into(), value: "5".into(), effect: NO_EXECUTE.into(), ..Taint::default() };
+        let stays = |comparing| stay(std::slice::from_ref(&five), std::slice::from_ref(&compared), comparing);
+        assert_eq!(stays(Comparing::Numbers), Stay::ForEver);
+        assert_eq!(stays(Comparing::Texts), Stay::For(Duration::ZERO));
     }
 
     #[tokio::test(start_paused = true)]

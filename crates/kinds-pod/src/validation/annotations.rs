@@ -6,11 +6,14 @@ use std::collections::BTreeMap;
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::meta::ObjectMeta;
 use api_types::core_v1::{AppArmorProfile, PodSpec, SeccompProfile, Toleration};
+use component_helpers::taints::Comparing;
+use feature_gates::Gates;
+use feature_gates::shared::POD_DELETION_COST;
 use kinds_frame::field_rules as rules;
 use kinds_frame::go_json;
 use kinds_frame::pod_containers::each_container;
 
-use super::validate_tolerations;
+use super::{comparing, validate_tolerations};
 
 /// Marks the mirror of a static pod.
 pub const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -25,8 +28,14 @@ pub const APPARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
 type Annotations = BTreeMap<String, String>;
 
-/// Checks the annotations of a pod or template, at the path of the annotations.
-pub fn validate_pod_annotations(path: &Path, meta: &ObjectMeta, spec: &PodSpec, errors: &mut ErrorList) {
+/// Checks the annotations of a pod or template, at the path of the annotations. `old` is the stored one on updates.
+pub fn validate_pod_annotations(
+    path: &Path,
+    (meta, spec): (&ObjectMeta, &PodSpec),
+    old: Option<(&ObjectMeta, &PodSpec)>,
+    gates: &Gates,
+    errors: &mut ErrorList,
+) {
     let annotations = &meta.annotations;
     if let Some(value) = annotations.get(MIRROR)
         && spec.node_name.is_empty()
@@ -34,8 +43,11 @@ pub fn validate_pod_annotations(path: &Path, meta: &ObjectMeta, spec: &PodSpec, 
         let detail = "must set spec.nodeName if mirror pod annotation is set";
         errors.push(path.key(MIRROR).invalid(value.as_str(), detail));
     }
-    validate_tolerations_annotation(path, annotations, errors);
-    if let Some(cost) = annotations.get(DELETION_COST)
+    validate_tolerations_annotation(path, annotations, comparing(gates, old.map(|(_, spec)| spec)), errors);
+    let stored_cost = old.and_then(|(meta, _)| meta.annotations.get(DELETION_COST));
+    if gates.enabled(POD_DELETION_COST)
+        && stored_cost.is_none_or(|cost| is_deletion_cost(cost))
+        && let Some(cost) = annotations.get(DELETION_COST)
         && !is_deletion_cost(cost)
     {
         errors.push(path.key(DELETION_COST).invalid(cost.as_str(), "must be a 32bit integer"));
@@ -48,12 +60,17 @@ pub fn validate_pod_annotations(path: &Path, meta: &ObjectMeta, spec: &PodSpec, 
     validate_apparmor(path, annotations, spec, errors);
 }
 
-fn validate_tolerations_annotation(path: &Path, annotations: &Annotations, errors: &mut ErrorList) {
+fn validate_tolerations_annotation(
+    path: &Path,
+    annotations: &Annotations,
+    comparing: Comparing,
+    errors: &mut ErrorList,
+) {
     let Some(text) = annotations.get(TOLERATIONS).filter(|text| !text.is_empty()) else { return };
     let items = go_json::list(text, "core.Toleration");
     let parsed: Result<Vec<Toleration>, String> = items.and_then(|items| items.iter().map(toleration).collect());
     match parsed {
-        Ok(tolerations) => validate_tolerations(&path.child(TOLERATIONS), &tolerations, errors),
+        Ok(tolerations) => validate_tolerations(&path.child(TOLERATIONS), &tolerations, comparing, errors),
         Err(error) => errors.push(path.invalid(TOLERATIONS, error)),
     }
 }

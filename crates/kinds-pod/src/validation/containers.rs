@@ -9,6 +9,7 @@ use api_types::core_v1::constants::{
     pull_policy, resource_resize_restart_policy, termination_message_policy,
 };
 use api_types::core_v1::{Container, ContainerPort, ContainerRestartRule, EphemeralContainer, PodSpec};
+use feature_gates::shared::RESTART_ALL_CONTAINERS;
 use kinds_frame::field_rules as rules;
 use kinds_frame::pod_containers::as_container;
 
@@ -43,7 +44,7 @@ pub(super) fn validate_all(around: &Around<'_>, volumes: &Volumes<'_>, path: &Pa
         let grace = around.spec.termination_grace_period_seconds;
         probes::validate_lifecycle(around, container.lifecycle.as_deref(), grace, &at.child("lifecycle"), errors);
         probes::validate_all(container, &at, errors);
-        validate_restart(container, &at, errors);
+        validate_restart(around, container, &at, errors);
     }
     validate_host_ports(&at, &around.spec.containers, errors);
     validate_init(around, volumes, &path.child("initContainers"), errors);
@@ -63,7 +64,7 @@ fn validate_common(
     let at = path.child("terminationMessagePolicy");
     rules::choice_in_order(&at, &container.termination_message_policy, termination_message_policy::ALL, errors);
     validate_ports(&path.child("ports"), &container.ports, errors);
-    environment::validate(container, path, errors);
+    environment::validate(around, container, path, errors);
     devices::validate_mounts(volumes, container, path, errors);
     rules::choice(&path.child("imagePullPolicy"), &container.image_pull_policy, pull_policy::ALL, errors);
     resources::validate_container(around, &container.resources, &path.child("resources"), errors);
@@ -122,7 +123,7 @@ fn validate_resize_policy(pod_restart: &str, container: &Container, path: &Path,
     }
 }
 
-fn validate_restart(container: &Container, path: &Path, errors: &mut ErrorList) {
+fn validate_restart(around: &Around<'_>, container: &Container, path: &Path, errors: &mut ErrorList) {
     let at = path.child("restartPolicy");
     match &container.restart_policy {
         Some(policy) => rules::one_of(&at, policy, container_restart_policy::ALL, errors),
@@ -137,12 +138,33 @@ fn validate_restart(container: &Container, path: &Path, errors: &mut ErrorList) 
         errors.push(at.too_many(count, MAX_RESTART_RULES));
     }
     for (index, rule) in container.restart_policy_rules.iter().enumerate() {
-        validate_restart_rule(rule, &at.index(index), errors);
+        validate_restart_rule(around, rule, &at.index(index), errors);
     }
 }
 
-fn validate_restart_rule(rule: &ContainerRestartRule, path: &Path, errors: &mut ErrorList) {
-    rules::one_of(&path.child("action"), &rule.action, container_restart_rule_action::ALL, errors);
+/// Whether the end of a container may restart all of the pod.
+fn may_restart_all(around: &Around<'_>) -> bool {
+    around.gates.enabled(RESTART_ALL_CONTAINERS) || around.stored(restarts_all)
+}
+
+fn restarts_all(spec: &PodSpec) -> bool {
+    let containers = spec.containers.iter().chain(&spec.init_containers);
+    let mut rules = containers.flat_map(|container| &container.restart_policy_rules);
+    rules.any(|rule| rule.action == container_restart_rule_action::RESTART_ALL_CONTAINERS)
+}
+
+/// A container that runs beside others restarts anyway; rules only make sense where they restart all.
+fn refuse_rules_of_sidecar(around: &Around<'_>, container: &Container, path: &Path, errors: &mut ErrorList) {
+    if is_sidecar(container) && !container.restart_policy_rules.is_empty() && !may_restart_all(around) {
+        let detail = "restartPolicyRules are not allowed for init containers with restart policy Always";
+        errors.push(path.child("restartPolicyRules").forbidden(detail));
+    }
+}
+
+fn validate_restart_rule(around: &Around<'_>, rule: &ContainerRestartRule, path: &Path, errors: &mut ErrorList) {
+    let only_itself = [container_restart_rule_action::RESTART];
+    let actions = if may_restart_all(around) { container_restart_rule_action::ALL } else { &only_itself };
+    rules::one_of(&path.child("action"), &rule.action, actions, errors);
     let path = path.child("exitCodes");
     let Some(codes) = &rule.exit_codes else {
         errors.push(path.required("must be specified"));
@@ -160,7 +182,8 @@ fn validate_init(around: &Around<'_>, volumes: &Volumes<'_>, path: &Path, errors
     for (index, container) in spec.init_containers.iter().enumerate() {
         let at = path.index(index);
         validate_common(around, volumes, container, &at, errors);
-        validate_restart(container, &at, errors);
+        validate_restart(around, container, &at, errors);
+        refuse_rules_of_sidecar(around, container, &at, errors);
         if !container.name.is_empty() && !seen.insert(container.name.as_str()) {
             errors.push(at.child("name").duplicate(container.name.as_str()));
         }

@@ -6,11 +6,13 @@ use api_types::core_v1::{
     Container, EnvFromSource, EnvVar, EnvVarSource, FileKeySelector, ObjectFieldSelector, PodSpec,
     ResourceFieldSelector,
 };
+use feature_gates::shared::ENV_FILES;
 use kinds_frame::field_rules as rules;
 use kinds_frame::pod_containers::each_container;
 
 use super::containers::several;
-use super::nothing;
+use super::{Around, nothing};
+use crate::disabled::has_file_variables;
 
 /// Paths that a variable may take its value from.
 pub(super) const ENV_PATHS: [&str; 9] = [
@@ -52,14 +54,19 @@ const RESOURCES: [&str; 6] = [
     "requests.ephemeral-storage",
     "requests.memory",
 ];
+/// Where a variable may have its value from.
+const SOURCES: &str = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`";
+const SOURCES_BEFORE_FILES: &str = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`";
 const BYTE_DIVISORS: [&str; 13] = ["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
 
-pub(super) fn validate(container: &Container, path: &Path, errors: &mut ErrorList) {
+pub(super) fn validate(around: &Around<'_>, container: &Container, path: &Path, errors: &mut ErrorList) {
+    let files = around.gates.enabled(ENV_FILES) || around.stored(has_file_variables);
     for (index, variable) in container.env.iter().enumerate() {
         let path = path.child("env").index(index);
         rules::named(&path.child("name"), &variable.name, names::env_var_name, errors);
         if let Some(source) = &variable.value_from {
-            validate_source(variable, source, &path.child("valueFrom"), errors);
+            let sources = if files { SOURCES } else { SOURCES_BEFORE_FILES };
+            validate_source(variable, source, sources, &path.child("valueFrom"), errors);
         }
     }
     for (index, source) in container.env_from.iter().enumerate() {
@@ -67,7 +74,7 @@ pub(super) fn validate(container: &Container, path: &Path, errors: &mut ErrorLis
     }
 }
 
-fn validate_source(variable: &EnvVar, source: &EnvVarSource, path: &Path, errors: &mut ErrorList) {
+fn validate_source(variable: &EnvVar, source: &EnvVarSource, sources: &str, path: &Path, errors: &mut ErrorList) {
     let mut found = 0;
     if let Some(reference) = &source.field_ref {
         found += 1;
@@ -90,9 +97,7 @@ fn validate_source(variable: &EnvVar, source: &EnvVarSource, path: &Path, errors
         validate_file(reference, &path.child("fileKeyRef"), errors);
     }
     if found == 0 {
-        let detail = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or \
-                      `fileKeyRef`";
-        errors.push(path.invalid(nothing(), detail));
+        errors.push(path.invalid(nothing(), format!("must specify one of: {sources}")));
     }
     if !variable.value.is_empty() {
         errors.push(path.invalid(nothing(), "may not be specified when `value` is not empty"));

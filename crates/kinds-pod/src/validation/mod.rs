@@ -24,6 +24,10 @@ use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_types::core_v1::constants::{preemption_policy, restart_policy};
 use api_types::core_v1::{Pod, PodSpec, PodTemplateSpec};
+use component_helpers::taints::Comparing;
+use component_helpers::tolerations::compare_numbers;
+use feature_gates::Gates;
+use kinds_frame::addresses;
 use kinds_frame::field_rules as rules;
 
 pub use affinity::{NodeValues, node_selector};
@@ -56,6 +60,7 @@ pub(crate) struct Around<'a> {
     /// The pod's name; empty in templates.
     name: &'a str,
     mirror: bool,
+    gates: &'a Gates,
 }
 
 impl Around<'_> {
@@ -67,24 +72,43 @@ impl Around<'_> {
         self.spec.os.as_ref().is_some_and(|os| os.name == "windows")
     }
 
+    /// How tolerations may compare values: as those that are stored do, whatever is on.
+    fn comparing(&self) -> Comparing {
+        comparing(self.gates, self.old)
+    }
+
     /// Whether the stored spec breaks a rule already, which is then not held against the new one.
     fn stored(&self, breaks: impl Fn(&PodSpec) -> bool) -> bool {
         self.old.is_some_and(breaks)
     }
 }
 
+/// How the tolerations of a spec may compare values, where `old` is the stored one.
+#[must_use]
+pub fn comparing(gates: &Gates, old: Option<&PodSpec>) -> Comparing {
+    let is_stored = old.is_some_and(|old| compare_numbers(&old.tolerations));
+    if is_stored { Comparing::Numbers } else { Comparing::by(gates) }
+}
+
 /// Checks the template of a workload, at the path of the template. `old` is the stored one on updates.
-pub fn validate_template(path: &Path, template: &PodTemplateSpec, old: Option<&PodTemplateSpec>) -> ErrorList {
+pub fn validate_template(
+    path: &Path,
+    template: &PodTemplateSpec,
+    old: Option<&PodTemplateSpec>,
+    gates: &Gates,
+) -> ErrorList {
     let mut errors = names::labels(&path.child("labels"), &template.metadata.labels);
     let at = path.child("annotations");
     errors.extend(names::annotations(&at, &template.metadata.annotations));
-    validate_pod_annotations(&at, &template.metadata, &template.spec, &mut errors);
+    let stored = old.map(|old| (&old.metadata, &old.spec));
+    validate_pod_annotations(&at, (&template.metadata, &template.spec), stored, gates, &mut errors);
     let around = Around {
         form: Form::Template,
         spec: &template.spec,
         old: old.map(|old| &old.spec),
         name: "",
         mirror: template.metadata.annotations.contains_key(MIRROR),
+        gates,
     };
     let path = path.child("spec");
     validate_spec(&around, &path, &mut errors);
@@ -97,16 +121,18 @@ pub fn validate_template(path: &Path, template: &PodTemplateSpec, old: Option<&P
 }
 
 /// Checks the annotations and the spec of a pod, whichever way it is written. `old` is the stored one on updates.
-pub fn validate_pod(pod: &Pod, old: Option<&Pod>) -> ErrorList {
+pub fn validate_pod(pod: &Pod, old: Option<&Pod>, gates: &Gates) -> ErrorList {
     let mut errors = ErrorList::new();
     let at = Path::new("metadata").child("annotations");
-    validate_pod_annotations(&at, &pod.metadata, &pod.spec, &mut errors);
+    let stored = old.map(|old| (&old.metadata, &old.spec));
+    validate_pod_annotations(&at, (&pod.metadata, &pod.spec), stored, gates, &mut errors);
     let around = Around {
         form: Form::Pod,
         spec: &pod.spec,
         old: old.map(|old| &old.spec),
         name: &pod.metadata.name,
         mirror: pod.metadata.annotations.contains_key(MIRROR),
+        gates,
     };
     let path = Path::new("spec");
     validate_spec(&around, &path, &mut errors);
@@ -116,8 +142,8 @@ pub fn validate_pod(pod: &Pod, old: Option<&Pod>) -> ErrorList {
 }
 
 /// Checks what holds only while a pod is created.
-pub fn validate_pod_create(pod: &Pod) -> ErrorList {
-    let mut errors = validate_pod(pod, None);
+pub fn validate_pod_create(pod: &Pod, gates: &Gates) -> ErrorList {
+    let mut errors = validate_pod(pod, None, gates);
     let path = Path::new("spec");
     if !pod.spec.ephemeral_containers.is_empty() {
         errors.push(path.child("ephemeralContainers").forbidden("cannot be set on create"));
@@ -144,13 +170,13 @@ fn validate_spec(around: &Around<'_>, path: &Path, errors: &mut ErrorList) {
     errors.extend(names::labels(&path.child("nodeSelector"), &spec.node_selector));
     security::validate_pod(around, path, errors);
     affinity::validate(around, path, errors);
-    network::validate_dns_config(spec, &path.child("dnsConfig"), errors);
+    network::validate_dns_config(around, &path.child("dnsConfig"), errors);
     validate_gates(spec, path, errors);
     spread::validate(around, &path.child("topologySpreadConstraints"), errors);
     windows::validate_host_process(spec, path, errors);
     platform::validate_user_namespace(around, path, errors);
     network::validate_hostname_override(spec, path, errors);
-    validate_names(spec, path, errors);
+    validate_names(around, path, errors);
     resources::validate_overhead(around, &path.child("overhead"), errors);
     platform::validate_os(spec, path, errors);
     platform::validate_scheduling_group(spec, path, errors);
@@ -172,7 +198,8 @@ fn validate_gates(spec: &PodSpec, path: &Path, errors: &mut ErrorList) {
 }
 
 /// The rules between `hostnameOverride` and `overhead`, in their order.
-fn validate_names(spec: &PodSpec, path: &Path, errors: &mut ErrorList) {
+fn validate_names(around: &Around<'_>, path: &Path, errors: &mut ErrorList) {
+    let spec = around.spec;
     let subdomain: rules::NameRule = names::dns1123_subdomain;
     rules::named_if_set(&path.child("serviceAccountName"), &spec.service_account_name, subdomain, errors);
     rules::named_if_set(&path.child("nodeName"), &spec.node_name, subdomain, errors);
@@ -183,10 +210,10 @@ fn validate_names(spec: &PodSpec, path: &Path, errors: &mut ErrorList) {
     }
     rules::named_if_set(&path.child("hostname"), &spec.hostname, names::dns1123_label, errors);
     rules::named_if_set(&path.child("subdomain"), &spec.subdomain, names::dns1123_label, errors);
-    validate_tolerations(&path.child("tolerations"), &spec.tolerations, errors);
+    validate_tolerations(&path.child("tolerations"), &spec.tolerations, around.comparing(), errors);
     for (index, alias) in spec.host_aliases.iter().enumerate() {
         let at = path.child("hostAliases").index(index);
-        errors.push_invalid(&at.child("ip"), &alias.ip, names::ip(&alias.ip));
+        errors.push_invalid(&at.child("ip"), &alias.ip, addresses::ip(around.gates, &alias.ip));
         for (index, name) in alias.hostnames.iter().enumerate() {
             errors.push_invalid(&at.child("hostnames").index(index), name, subdomain(name));
         }

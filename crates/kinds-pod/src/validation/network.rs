@@ -4,6 +4,8 @@ use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_types::core_v1::constants::dns_policy;
 use api_types::core_v1::{PodDNSConfig, PodSpec};
+use feature_gates::Gates;
+use kinds_frame::addresses;
 use kinds_frame::field_rules as rules;
 
 use super::Around;
@@ -34,7 +36,8 @@ pub(super) fn validate_dns_policy(spec: &PodSpec, path: &Path, errors: &mut Erro
     rules::choice_in_order(&path.child("dnsPolicy"), &spec.dns_policy, dns_policy::ALL, errors);
 }
 
-pub(super) fn validate_dns_config(spec: &PodSpec, path: &Path, errors: &mut ErrorList) {
+pub(super) fn validate_dns_config(around: &Around<'_>, path: &Path, errors: &mut ErrorList) {
+    let spec = around.spec;
     if spec.dns_policy == "None" {
         let Some(config) = &spec.dns_config else {
             errors.push(path.required("must provide `dnsConfig` when `dnsPolicy` is None"));
@@ -47,18 +50,18 @@ pub(super) fn validate_dns_config(spec: &PodSpec, path: &Path, errors: &mut Erro
         }
     }
     if let Some(config) = &spec.dns_config {
-        validate_config(config, path, errors);
+        validate_config(config, around.gates, path, errors);
     }
 }
 
-fn validate_config(config: &PodDNSConfig, path: &Path, errors: &mut ErrorList) {
+fn validate_config(config: &PodDNSConfig, gates: &Gates, path: &Path, errors: &mut ErrorList) {
     let at = path.child("nameservers");
     if config.nameservers.len() > MAX_NAMESERVERS {
         let detail = format!("must not have more than {MAX_NAMESERVERS} nameservers");
         errors.push(at.invalid(BadValue::list(&config.nameservers), detail));
     }
     for (index, server) in config.nameservers.iter().enumerate() {
-        errors.push_invalid(&at.index(index), server, names::ip(server));
+        errors.push_invalid(&at.index(index), server, addresses::ip(gates, server));
     }
     let at = path.child("searches");
     if config.searches.len() > MAX_SEARCHES {

@@ -4,6 +4,7 @@ use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_types::core_v1::constants::os_name;
 use api_types::core_v1::{PodSecurityContext, PodSpec, SecurityContext};
+use feature_gates::shared::HOST_NETWORK_USERS;
 use kinds_frame::field_rules as rules;
 use kinds_frame::pod_containers::each_container;
 
@@ -20,7 +21,7 @@ pub(super) fn validate_user_namespace(around: &Around<'_>, path: &Path, errors: 
         return;
     }
     let shares_network = |spec: &PodSpec| spec.host_users == Some(false) && spec.host_network;
-    if spec.host_network && !around.stored(shares_network) {
+    if spec.host_network && !around.gates.enabled(HOST_NETWORK_USERS) && !around.stored(shares_network) {
         errors.push(path.child("hostNetwork").forbidden(NO_HOST_USERS));
     }
     for (field, shared) in [("HostPID", spec.host_pid), ("HostIPC", spec.host_ipc)] {

@@ -4,6 +4,7 @@ use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_types::core_v1::constants::{node_inclusion_policy, unsatisfiable_constraint_action};
 use api_types::core_v1::{PodSpec, TopologySpreadConstraint};
+use feature_gates::shared::SPREAD_SELECTORS_BY_LABEL_KEYS;
 use kinds_frame::field_rules::{self as rules, POSITIVE};
 use kinds_frame::label_selector::{self, Values};
 
@@ -13,10 +14,11 @@ use super::affinity::validate_label_keys;
 pub(super) fn validate(around: &Around<'_>, path: &Path, errors: &mut ErrorList) {
     let constraints = &around.spec.topology_spread_constraints;
     let selectors = !around.stored(has_bad_selector);
+    let as_before = !around.gates.enabled(SPREAD_SELECTORS_BY_LABEL_KEYS) || around.stored(has_odd_keys);
     for (index, constraint) in constraints.iter().enumerate() {
         let path = path.index(index);
         validate_constraint(constraint, &path, errors);
-        validate_keys(constraint, around.stored(has_odd_keys), &path, errors);
+        validate_keys(constraint, as_before, &path, errors);
         let same = |other: &&TopologySpreadConstraint| {
             other.topology_key == constraint.topology_key && other.when_unsatisfiable == constraint.when_unsatisfiable
         };
@@ -69,10 +71,11 @@ fn validate_constraint(constraint: &TopologySpreadConstraint, path: &Path, error
     );
 }
 
-/// Keys whose values come from the pod's labels. A pod that was stored when there were other rules keeps to those.
-fn validate_keys(constraint: &TopologySpreadConstraint, stored_otherwise: bool, path: &Path, errors: &mut ErrorList) {
+/// Keys whose values come from the pod's labels. Before the server itself put them into selectors there were other rules,
+/// which a pod that was stored then keeps to.
+fn validate_keys(constraint: &TopologySpreadConstraint, as_before: bool, path: &Path, errors: &mut ErrorList) {
     let (keys, selector) = (&constraint.match_label_keys, &constraint.label_selector);
-    if !stored_otherwise {
+    if !as_before {
         return validate_label_keys(keys, &[], selector, path, errors);
     }
     let at = path.child("matchLabelKeys");

@@ -2,8 +2,9 @@
 
 use api_machinery::field_path::Path;
 use api_types::core_v1::{Pod, PodTemplateSpec};
+use feature_gates::Gates;
 
-use super::{validate_pod_create, validate_template};
+use super::{validate_pod, validate_pod_create, validate_template};
 
 /// A pod as the server sees it: decoded, with defaults.
 fn pod(spec: &str) -> Pod {
@@ -19,7 +20,7 @@ fn pod(spec: &str) -> Pod {
 /// The errors of a pod whose only container is `container` and whose other members are `rest`.
 fn errors_of(container: &str, rest: &str) -> Vec<String> {
     let spec = format!(r#"{{"containers":[{{"name":"c","image":"i"{container}}}]{rest}}}"#);
-    validate_pod_create(&pod(&spec)).iter().map(ToString::to_string).collect()
+    validate_pod_create(&pod(&spec), &Gates::default()).iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -182,10 +183,10 @@ fn the_rest_of_the_spec() {
 #[test]
 fn pods_need_containers_and_templates_take_no_ephemeral_ones() {
     let texts: Vec<String> =
-        validate_pod_create(&pod(r#"{"containers":[]}"#)).iter().map(ToString::to_string).collect();
+        validate_pod_create(&pod(r#"{"containers":[]}"#), &Gates::default()).iter().map(ToString::to_string).collect();
     assert_eq!(texts, ["spec.containers: Required value"]);
     let pod = pod(r#"{"containers":[{"name":"c","image":" i"}],"ephemeralContainers":[{"name":"d","image":"i"}]}"#);
-    let created: Vec<String> = validate_pod_create(&pod).iter().map(ToString::to_string).collect();
+    let created: Vec<String> = validate_pod_create(&pod, &Gates::default()).iter().map(ToString::to_string).collect();
     assert_eq!(
         created,
         [
@@ -196,7 +197,8 @@ fn pods_need_containers_and_templates_take_no_ephemeral_ones() {
     let mut template = PodTemplateSpec { spec: pod.spec, ..PodTemplateSpec::default() };
     template.metadata.labels.insert("-".into(), "x".into());
     let path = Path::new("spec").child("template");
-    let texts: Vec<String> = validate_template(&path, &template, None).iter().map(ToString::to_string).collect();
+    let texts: Vec<String> =
+        validate_template(&path, &template, None, &Gates::default()).iter().map(ToString::to_string).collect();
     assert!(texts[0].starts_with("spec.template.labels: Invalid value: \"-\""), "{texts:?}");
     let last = "spec.template.spec.ephemeralContainers: Forbidden: ephemeral containers not allowed in pod template";
     assert_eq!((texts.len(), texts[1].as_str()), (2, last));
@@ -208,11 +210,28 @@ fn what_is_stored_already_is_not_held_against_an_update() {
     let spec = pod(bad).spec;
     let template = PodTemplateSpec { spec, ..PodTemplateSpec::default() };
     let path = Path::new("template");
-    assert_eq!(validate_template(&path, &template, None).len(), 2);
-    assert!(validate_template(&path, &template, Some(&template)).is_empty());
+    assert_eq!(validate_template(&path, &template, None, &Gates::default()).len(), 2);
+    assert!(validate_template(&path, &template, Some(&template), &Gates::default()).is_empty());
 }
 
 /// Keys that a stored pod has beside its selector are held to the rules of its time.
+#[test]
+fn pods_with_users_of_their_own_on_the_hosts_network() {
+    let spec = |rest: &str| pod(&format!(r#"{{"containers":[{{"name":"c","image":"i"}}],"hostUsers":false{rest}}}"#));
+    let texts =
+        |errors: api_machinery::field_path::ErrorList| errors.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let on = Gates::default().with(feature_gates::shared::HOST_NETWORK_USERS, true);
+    let refused = ["spec.hostNetwork: Forbidden: when `hostUsers` is false"];
+    let on_network = spec(r#","hostNetwork":true"#);
+    assert_eq!(texts(validate_pod_create(&on_network, &Gates::default())), refused);
+    assert!(validate_pod_create(&on_network, &on).is_empty());
+    let kept = validate_pod(&on_network, Some(&on_network), &Gates::default());
+    assert!(kept.is_empty(), "what is stored stays: {:?}", texts(kept));
+    assert_eq!(texts(validate_pod(&on_network, Some(&spec("")), &Gates::default())), refused);
+    let other = texts(validate_pod_create(&spec(r#","hostNetwork":true,"hostPID":true"#), &on));
+    assert_eq!(other, ["spec.HostPID: Forbidden: when `hostUsers` is false"]);
+}
+
 #[test]
 fn spread_keys_of_old_pods() {
     let spread = |labels: &str| {
@@ -225,7 +244,7 @@ fn spread_keys_of_old_pods() {
         PodTemplateSpec { spec: pod(&spec).spec, ..PodTemplateSpec::default() }
     };
     let texts = |new: &PodTemplateSpec, old: Option<&PodTemplateSpec>| -> Vec<String> {
-        validate_template(&Path::new("t"), new, old).iter().map(ToString::to_string).collect()
+        validate_template(&Path::new("t"), new, old, &Gates::default()).iter().map(ToString::to_string).collect()
     };
     let (good, odd) = (spread("{}"), spread(r#"{"k":"v"}"#));
     let text = "Invalid value: \"k\": exists in both matchLabelKeys and labelSelector";

@@ -7,6 +7,8 @@ use api_types::apiextensions_v1::{
 };
 
 use super::{definition_schema, definition_validation as validation, first_form};
+use crate::gated::Gated;
+use crate::gates;
 use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::lifecycle::{Lifecycle, Written};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
@@ -45,6 +47,16 @@ impl TypedRules for CustomResourceDefinitionRules {
     const FORMER: &'static [Former] = &[first_form::FORMER];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
+    const GATED: &'static [Gated<CustomResourceDefinition>] = &[Gated {
+        features: &[gates::DEFINITION_GENERATIONS],
+        used: |own| {
+            own.status.observed_generation != 0 || own.status.conditions.iter().any(|own| own.observed_generation != 0)
+        },
+        drop: |own| {
+            own.status.observed_generation = 0;
+            own.status.conditions.iter_mut().for_each(|own| own.observed_generation = 0);
+        },
+    }];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)

@@ -20,6 +20,7 @@ use api_machinery::reflect::equal;
 use api_types::apps_v1::constants::{DEPRECATED_TEMPLATE_GENERATION, daemon_set_update_strategy_type};
 use api_types::core_v1::PodSpec;
 use api_types::extensions_v1beta1;
+use feature_gates::Gates;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["ds"],
@@ -84,20 +85,20 @@ impl TypedRules for DaemonSetRules {
         set_template_generation(object, generation);
     }
 
-    fn validate(_: &RuleContext, object: &DaemonSet) -> ErrorList {
+    fn validate(cx: &RuleContext, object: &DaemonSet) -> ErrorList {
         let mut errors = ErrorList::new();
-        validate_spec(&Path::new("spec"), &object.spec, None, &mut errors);
+        validate_spec(&Path::new("spec"), &object.spec, None, &cx.gates, &mut errors);
         errors
     }
 
-    fn validate_update(_: &RuleContext, endpoint: Endpoint, object: &DaemonSet, old: &DaemonSet) -> ErrorList {
+    fn validate_update(cx: &RuleContext, endpoint: Endpoint, object: &DaemonSet, old: &DaemonSet) -> ErrorList {
         let mut errors = ErrorList::new();
         if endpoint == Endpoint::Status {
             validate_status(&Path::new("status"), &object.status, &old.status, &mut errors);
             return errors;
         }
         workload::selector_stays(object.spec.selector.as_ref(), old.spec.selector.as_ref(), &mut errors);
-        validate_spec(&Path::new("spec"), &object.spec, Some(&old.spec), &mut errors);
+        validate_spec(&Path::new("spec"), &object.spec, Some(&old.spec), &cx.gates, &mut errors);
         errors
     }
 
@@ -143,7 +144,13 @@ fn first_form(object: &dyn Object) -> Option<Box<dyn Object>> {
     Some(Box::new(set))
 }
 
-fn validate_spec(path: &Path, spec: &DaemonSetSpec, old: Option<&DaemonSetSpec>, errors: &mut ErrorList) {
+fn validate_spec(
+    path: &Path,
+    spec: &DaemonSetSpec,
+    old: Option<&DaemonSetSpec>,
+    gates: &Gates,
+    errors: &mut ErrorList,
+) {
     let at = path.child("selector");
     if let Some(selector) = &spec.selector {
         let bad = old.and_then(|old| old.selector.as_ref()).is_some_and(label_selector::is_bad);
@@ -156,7 +163,7 @@ fn validate_spec(path: &Path, spec: &DaemonSetSpec, old: Option<&DaemonSetSpec>,
         let value = workload::selector_value(spec.selector.as_ref());
         errors.push(at.invalid(value, "empty selector is invalid for daemonset"));
     }
-    errors.extend(validate_template(&template, &spec.template, old.map(|old| &old.template)));
+    errors.extend(validate_template(&template, &spec.template, old.map(|old| &old.template), gates));
     workload::validate_endless(&template, &spec.template, "DaemonSet", errors);
     field_rules::not_negative(&path.child("minReadySeconds"), spec.min_ready_seconds.into(), errors);
     validate_strategy(&path.child("updateStrategy"), &spec.update_strategy, errors);

@@ -3,6 +3,8 @@
 use api_types::apps_v1::{Deployment, DeploymentSpec, DeploymentStatus, DeploymentStrategy};
 
 use crate::field_rules;
+use crate::gated::Gated;
+use crate::gates;
 use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::internal_json;
 use crate::pod_spec::disabled;
@@ -17,6 +19,7 @@ use api_machinery::object::Object;
 use api_types::apps_v1::constants::{DEPRECATED_ROLLBACK_TO, deployment_strategy_type};
 use api_types::apps_v1beta1;
 use api_types::core_v1::PodSpec;
+use feature_gates::Gates;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["deploy"],
@@ -52,6 +55,11 @@ impl TypedRules for DeploymentRules {
     ];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
+    const GATED: &'static [Gated<Deployment>] = &[Gated {
+        features: &[gates::TERMINATING_REPLICAS],
+        used: |own| own.status.terminating_replicas.is_some(),
+        drop: |own| own.status.terminating_replicas = None,
+    }];
 
     fn reset_fields(subresource: &str) -> &'static [&'static str] {
         match subresource {
@@ -93,20 +101,20 @@ impl TypedRules for DeploymentRules {
         }
     }
 
-    fn validate(_: &RuleContext, object: &Deployment) -> ErrorList {
+    fn validate(cx: &RuleContext, object: &Deployment) -> ErrorList {
         let mut errors = ErrorList::new();
-        validate_spec(&Path::new("spec"), &object.spec, None, &mut errors);
+        validate_spec(&Path::new("spec"), &object.spec, None, &cx.gates, &mut errors);
         validate_rollback(object, &mut errors);
         errors
     }
 
-    fn validate_update(_: &RuleContext, endpoint: Endpoint, object: &Deployment, old: &Deployment) -> ErrorList {
+    fn validate_update(cx: &RuleContext, endpoint: Endpoint, object: &Deployment, old: &Deployment) -> ErrorList {
         let mut errors = ErrorList::new();
         if endpoint == Endpoint::Status {
             validate_status(&Path::new("status"), &object.status, &old.status, &mut errors);
             return errors;
         }
-        validate_spec(&Path::new("spec"), &object.spec, Some(&old.spec), &mut errors);
+        validate_spec(&Path::new("spec"), &object.spec, Some(&old.spec), &cx.gates, &mut errors);
         validate_rollback(object, &mut errors);
         workload::selector_stays(object.spec.selector.as_ref(), old.spec.selector.as_ref(), &mut errors);
         errors
@@ -130,10 +138,16 @@ impl TypedRules for DeploymentRules {
     }
 }
 
-fn validate_spec(path: &Path, spec: &DeploymentSpec, old: Option<&DeploymentSpec>, errors: &mut ErrorList) {
+fn validate_spec(
+    path: &Path,
+    spec: &DeploymentSpec,
+    old: Option<&DeploymentSpec>,
+    gates: &Gates,
+    errors: &mut ErrorList,
+) {
     field_rules::not_negative(&path.child("replicas"), spec.replicas.unwrap_or(0).into(), errors);
     let stored = old.map(|old| &old.template);
-    workload::validate_replicated(path, spec.selector.as_ref(), &spec.template, stored, errors);
+    workload::validate_replicated(path, spec.selector.as_ref(), (&spec.template, stored), gates, errors);
     validate_strategy(&path.child("strategy"), &spec.strategy, errors);
     field_rules::not_negative(&path.child("minReadySeconds"), spec.min_ready_seconds.into(), errors);
     if let Some(limit) = spec.revision_history_limit {

@@ -3,6 +3,8 @@
 use api_types::apps_v1::{ReplicaSet, ReplicaSetSpec, ReplicaSetStatus};
 
 use crate::field_rules;
+use crate::gated::Gated;
+use crate::gates;
 use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::pod_spec::disabled;
 use crate::replicas::{self, Counts};
@@ -13,6 +15,7 @@ use crate::versions::Former;
 use crate::workload;
 use api_machinery::field_path::{ErrorList, Path};
 use api_types::core_v1::PodSpec;
+use feature_gates::Gates;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["rs"],
@@ -42,6 +45,11 @@ impl TypedRules for ReplicaSetRules {
     const FORMER: &'static [Former] = &[Former::same("apps/v1beta2"), Former::same("extensions/v1beta1")];
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STRATEGY: Strategy = Strategy::StatusAndGeneration;
+    const GATED: &'static [Gated<ReplicaSet>] = &[Gated {
+        features: &[gates::TERMINATING_REPLICAS],
+        used: |own| own.status.terminating_replicas.is_some(),
+        drop: |own| own.status.terminating_replicas = None,
+    }];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
@@ -61,19 +69,19 @@ impl TypedRules for ReplicaSetRules {
         }
     }
 
-    fn validate(_: &RuleContext, object: &ReplicaSet) -> ErrorList {
+    fn validate(cx: &RuleContext, object: &ReplicaSet) -> ErrorList {
         let mut errors = ErrorList::new();
-        validate_spec(&Path::new("spec"), &object.spec, None, &mut errors);
+        validate_spec(&Path::new("spec"), &object.spec, None, &cx.gates, &mut errors);
         errors
     }
 
-    fn validate_update(_: &RuleContext, endpoint: Endpoint, object: &ReplicaSet, old: &ReplicaSet) -> ErrorList {
+    fn validate_update(cx: &RuleContext, endpoint: Endpoint, object: &ReplicaSet, old: &ReplicaSet) -> ErrorList {
         let mut errors = ErrorList::new();
         if endpoint == Endpoint::Status {
             replicas::validate(&Path::new("status"), &counts(&object.status), &mut errors);
             return errors;
         }
-        validate_spec(&Path::new("spec"), &object.spec, Some(&old.spec), &mut errors);
+        validate_spec(&Path::new("spec"), &object.spec, Some(&old.spec), &cx.gates, &mut errors);
         workload::selector_stays(object.spec.selector.as_ref(), old.spec.selector.as_ref(), &mut errors);
         errors
     }
@@ -96,11 +104,17 @@ impl TypedRules for ReplicaSetRules {
     }
 }
 
-fn validate_spec(path: &Path, spec: &ReplicaSetSpec, old: Option<&ReplicaSetSpec>, errors: &mut ErrorList) {
+fn validate_spec(
+    path: &Path,
+    spec: &ReplicaSetSpec,
+    old: Option<&ReplicaSetSpec>,
+    gates: &Gates,
+    errors: &mut ErrorList,
+) {
     field_rules::not_negative(&path.child("replicas"), spec.replicas.unwrap_or(0).into(), errors);
     field_rules::not_negative(&path.child("minReadySeconds"), spec.min_ready_seconds.into(), errors);
     let stored = old.map(|old| &old.template);
-    workload::validate_replicated(path, spec.selector.as_ref(), &spec.template, stored, errors);
+    workload::validate_replicated(path, spec.selector.as_ref(), (&spec.template, stored), gates, errors);
 }
 
 fn counts(status: &ReplicaSetStatus) -> Counts {

@@ -77,18 +77,18 @@ impl TypedRules for StatefulSetRules {
         }
     }
 
-    fn validate(_: &RuleContext, object: &StatefulSet) -> ErrorList {
+    fn validate(cx: &RuleContext, object: &StatefulSet) -> ErrorList {
         let mut errors = ErrorList::new();
-        validation::validate_create(&Path::new("spec"), &object.spec, &mut errors);
+        validation::validate_create(&Path::new("spec"), &object.spec, &cx.gates, &mut errors);
         errors
     }
 
-    fn validate_update(_: &RuleContext, endpoint: Endpoint, object: &StatefulSet, old: &StatefulSet) -> ErrorList {
+    fn validate_update(cx: &RuleContext, endpoint: Endpoint, object: &StatefulSet, old: &StatefulSet) -> ErrorList {
         let mut errors = ErrorList::new();
         if endpoint == Endpoint::Status {
             validation::validate_status(&Path::new("status"), &object.status, &old.status, &mut errors);
         } else {
-            validation::validate_update(&Path::new("spec"), &object.spec, &old.spec, &mut errors);
+            validation::validate_update(&Path::new("spec"), &object.spec, &old.spec, &cx.gates, &mut errors);
         }
         errors
     }

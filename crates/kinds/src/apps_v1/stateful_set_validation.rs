@@ -6,6 +6,7 @@ use api_types::apps_v1::constants::persistent_volume_claim_retention_policy_type
 use api_types::apps_v1::{StatefulSetSpec, StatefulSetStatus, StatefulSetUpdateStrategy};
 use api_types::core_v1::{PersistentVolumeClaimVolumeSource, PodTemplateSpec, Volume};
 use component_helpers::selectors::selector_of;
+use feature_gates::Gates;
 
 use crate::claim_spec;
 use crate::field_rules as rules;
@@ -18,21 +19,27 @@ const FIXED: &str = "updates to statefulset spec for fields other than 'replicas
                      'minReadySeconds' are forbidden";
 
 /// Checks the spec of a new set.
-pub(super) fn validate_create(path: &Path, spec: &StatefulSetSpec, errors: &mut ErrorList) {
+pub(super) fn validate_create(path: &Path, spec: &StatefulSetSpec, gates: &Gates, errors: &mut ErrorList) {
     validate_head(path, spec, errors);
     for (index, claim) in spec.volume_claim_templates.iter().enumerate() {
         let at = path.child("volumeClaimTemplates").index(index).child("spec");
         claim_spec::validate(&at, &claim.spec, None, errors);
     }
     rules::named_if_set(&path.child("serviceName"), &spec.service_name, names::dns1123_label, errors);
-    validate_pods(path, spec, Template::Checked(None), errors);
+    validate_pods(path, spec, Template::Checked(None, gates), errors);
 }
 
 /// Checks a spec that is to replace `old`. A stored set that breaks a rule keeps its template unchecked.
-pub(super) fn validate_update(path: &Path, spec: &StatefulSetSpec, old: &StatefulSetSpec, errors: &mut ErrorList) {
+pub(super) fn validate_update(
+    path: &Path,
+    spec: &StatefulSetSpec,
+    old: &StatefulSetSpec,
+    gates: &Gates,
+    errors: &mut ErrorList,
+) {
     let mut stored = ErrorList::new();
-    validate_create(path, old, &mut stored);
-    let template = if stored.is_empty() { Template::Checked(Some(&old.template)) } else { Template::AsStored };
+    validate_create(path, old, gates, &mut stored);
+    let template = if stored.is_empty() { Template::Checked(Some(&old.template), gates) } else { Template::AsStored };
     validate_head(path, spec, errors);
     validate_pods(path, spec, template, errors);
 
@@ -111,7 +118,7 @@ fn validate_strategy(path: &Path, strategy: &StatefulSetUpdateStrategy, errors: 
 #[derive(Clone, Copy)]
 enum Template<'a> {
     /// All of it; on updates against the stored one.
-    Checked(Option<&'a PodTemplateSpec>),
+    Checked(Option<&'a PodTemplateSpec>, &'a Gates),
     /// The rules of pod templates are left out.
     AsStored,
 }
@@ -125,9 +132,9 @@ fn validate_pods(path: &Path, spec: &StatefulSetSpec, template: Template<'_>, er
         errors.push(at.invalid(workload::selector_value(selector), ""));
     } else {
         workload::validate_selects(&path, selector, &spec.template, errors);
-        if let Template::Checked(old) = template {
+        if let Template::Checked(old, gates) = template {
             let old = old.map(|old| as_pods_see_it(old, spec));
-            errors.extend(validate_template(&path, &as_pods_see_it(&spec.template, spec), old.as_ref()));
+            errors.extend(validate_template(&path, &as_pods_see_it(&spec.template, spec), old.as_ref(), gates));
         }
         // Upstream looks at these a second time, under these paths.
         errors.extend(names::labels(&path.child("labels"), &spec.template.metadata.labels));

@@ -17,6 +17,7 @@ use api_types::batch_v1::constants::concurrency_policy;
 use api_types::core_v1::PodSpec;
 use component_helpers::cron::Schedule;
 use component_helpers::time_zone::TimeZone;
+use feature_gates::Gates;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["cj"],
@@ -67,20 +68,20 @@ impl TypedRules for CronJobRules {
         }
     }
 
-    fn validate(_: &RuleContext, object: &CronJob) -> ErrorList {
+    fn validate(cx: &RuleContext, object: &CronJob) -> ErrorList {
         let mut errors = ErrorList::new();
         if object.metadata.name.len() > NAME_MAX_BYTES {
             let detail = format!("must be no more than {NAME_MAX_BYTES} characters");
             errors.push(Path::new("metadata").child("name").invalid(&object.metadata.name, detail));
         }
-        validate_spec(&object.spec, None, &mut errors);
+        validate_spec(&object.spec, None, &cx.gates, &mut errors);
         errors
     }
 
-    fn validate_update(_: &RuleContext, endpoint: Endpoint, object: &CronJob, old: &CronJob) -> ErrorList {
+    fn validate_update(cx: &RuleContext, endpoint: Endpoint, object: &CronJob, old: &CronJob) -> ErrorList {
         let mut errors = ErrorList::new();
         if endpoint != Endpoint::Status {
-            validate_spec(&object.spec, Some(&old.spec), &mut errors);
+            validate_spec(&object.spec, Some(&old.spec), &cx.gates, &mut errors);
         }
         errors
     }
@@ -127,7 +128,7 @@ fn suspended(suspend: Option<bool>) -> &'static str {
 /// The names of jobs are 11 characters longer than their cron job's.
 const NAME_MAX_BYTES: usize = 52;
 
-fn validate_spec(spec: &CronJobSpec, old: Option<&CronJobSpec>, errors: &mut ErrorList) {
+fn validate_spec(spec: &CronJobSpec, old: Option<&CronJobSpec>, gates: &Gates, errors: &mut ErrorList) {
     let path = Path::new("spec");
     let at = path.child("schedule");
     if field_rules::required(&at, &spec.schedule, errors) {
@@ -141,7 +142,7 @@ fn validate_spec(spec: &CronJobSpec, old: Option<&CronJobSpec>, errors: &mut Err
     field_rules::choice(&path.child("concurrencyPolicy"), &spec.concurrency_policy, concurrency_policy::ALL, errors);
     let template = path.child("jobTemplate").child("spec");
     let job = &spec.job_template.spec;
-    job_validation::validate_spec(&template, job, old.map(|old| &old.job_template.spec), errors);
+    job_validation::validate_spec(&template, job, old.map(|old| &old.job_template.spec), gates, errors);
     if let Some(selector) = &job.selector {
         let value = workload::selector_value(Some(selector));
         errors.push(template.child("selector").invalid(value, "`selector` will be auto-generated"));

@@ -90,23 +90,23 @@ impl TypedRules for JobRules {
         }
     }
 
-    fn validate(_: &RuleContext, object: &Job) -> ErrorList {
+    fn validate(cx: &RuleContext, object: &Job) -> ErrorList {
         let mut errors = ErrorList::new();
-        job_validation::validate_job(object, None, &mut errors);
+        job_validation::validate_job(object, None, &cx.gates, &mut errors);
         errors
     }
 
-    fn validate_as_new(object: &Job, old: &Job) -> Option<ErrorList> {
+    fn validate_as_new(cx: &RuleContext, object: &Job, old: &Job) -> Option<ErrorList> {
         let mut errors = ErrorList::new();
-        job_validation::validate_job(object, Some(old), &mut errors);
+        job_validation::validate_job(object, Some(old), &cx.gates, &mut errors);
         Some(errors)
     }
 
-    fn validate_update(_: &RuleContext, endpoint: Endpoint, object: &Job, old: &Job) -> ErrorList {
+    fn validate_update(cx: &RuleContext, endpoint: Endpoint, object: &Job, old: &Job) -> ErrorList {
         let mut errors = ErrorList::new();
         match endpoint {
             Endpoint::Status => job_status::validate(object, old, &mut errors),
-            _ => job_validation::validate_update(object, old, &mut errors),
+            _ => job_validation::validate_update(object, old, &cx.gates, &mut errors),
         }
         errors
     }

@@ -8,10 +8,12 @@ use api_types::batch_v1::{Job, JobSpec};
 use api_types::core_v1::constants::restart_policy;
 use api_types::core_v1::{Container, PodTemplateSpec};
 use component_helpers::selectors::selector_of;
+use feature_gates::Gates;
 
 use super::job::generated_labels;
 use super::{job_policies, job_status};
 use crate::field_rules::{self as rules, IMMUTABLE};
+use crate::gates::{SUSPENDED_JOB_PLACING, SUSPENDED_JOB_RESOURCES};
 use crate::internal_json;
 use crate::label_selector::{self, Values};
 use crate::pod_spec::validation::validate_template;
@@ -29,9 +31,9 @@ pub(super) fn is_indexed(spec: &JobSpec) -> bool {
 }
 
 /// Checks a whole job, created or updated.
-pub(super) fn validate_job(job: &Job, old: Option<&Job>, errors: &mut ErrorList) {
+pub(super) fn validate_job(job: &Job, old: Option<&Job>, gates: &Gates, errors: &mut ErrorList) {
     validate_generated(job, old, errors);
-    validate_selected(&Path::new("spec"), &job.spec, old.map(|old| &old.spec), errors);
+    validate_selected(&Path::new("spec"), &job.spec, old.map(|old| &old.spec), gates, errors);
     let Some(last) = job.spec.completions.filter(|count| is_indexed(&job.spec) && *count > 0) else { return };
     let host = format!("{}-{}", job.metadata.name, last - 1);
     if !names::dns1123_label(&host).is_empty() {
@@ -69,8 +71,8 @@ fn validate_generated(job: &Job, old: Option<&Job>, errors: &mut ErrorList) {
 }
 
 /// The spec of a job, with its selector.
-fn validate_selected(path: &Path, spec: &JobSpec, old: Option<&JobSpec>, errors: &mut ErrorList) {
-    validate_spec(path, spec, old, errors);
+fn validate_selected(path: &Path, spec: &JobSpec, old: Option<&JobSpec>, gates: &Gates, errors: &mut ErrorList) {
+    validate_spec(path, spec, old, gates, errors);
     let at = path.child("selector");
     match &spec.selector {
         None => errors.push(at.required("")),
@@ -84,7 +86,7 @@ fn validate_selected(path: &Path, spec: &JobSpec, old: Option<&JobSpec>, errors:
 }
 
 /// The spec without its selector.
-pub(super) fn validate_spec(path: &Path, spec: &JobSpec, old: Option<&JobSpec>, errors: &mut ErrorList) {
+pub(super) fn validate_spec(path: &Path, spec: &JobSpec, old: Option<&JobSpec>, gates: &Gates, errors: &mut ErrorList) {
     for (field, value) in [
         ("parallelism", spec.parallelism.map(i64::from)),
         ("completions", spec.completions.map(i64::from)),
@@ -132,7 +134,7 @@ pub(super) fn validate_spec(path: &Path, spec: &JobSpec, old: Option<&JobSpec>, 
         replacement,
         errors,
     );
-    validate_pods(&path.child("template"), spec, old.map(|old| &old.template), errors);
+    validate_pods(&path.child("template"), spec, old.map(|old| &old.template), gates, errors);
 }
 
 fn validate_indexed(path: &Path, spec: &JobSpec, errors: &mut ErrorList) {
@@ -166,8 +168,8 @@ fn validate_indexed(path: &Path, spec: &JobSpec, errors: &mut ErrorList) {
     }
 }
 
-fn validate_pods(path: &Path, spec: &JobSpec, old: Option<&PodTemplateSpec>, errors: &mut ErrorList) {
-    errors.extend(validate_template(path, &spec.template, old));
+fn validate_pods(path: &Path, spec: &JobSpec, old: Option<&PodTemplateSpec>, gates: &Gates, errors: &mut ErrorList) {
+    errors.extend(validate_template(path, &spec.template, old, gates));
     let at = path.child("spec").child("restartPolicy");
     let policy = spec.template.spec.restart_policy.as_str();
     match policy {
@@ -188,10 +190,10 @@ fn validate_pods(path: &Path, spec: &JobSpec, old: Option<&PodTemplateSpec>, err
 
 /// Checks a job that is to replace `old`, once it was checked as a new one: as upstream, the rules of the spec run a second
 /// time.
-pub(super) fn validate_update(job: &Job, old: &Job, errors: &mut ErrorList) {
+pub(super) fn validate_update(job: &Job, old: &Job, gates: &Gates, errors: &mut ErrorList) {
     let path = Path::new("spec");
     let (new, stored) = (&job.spec, &old.spec);
-    validate_selected(&path, new, Some(stored), errors);
+    validate_selected(&path, new, Some(stored), gates, errors);
     let at = path.child("completions");
     if new.completions != stored.completions {
         if !is_indexed(new) {
@@ -202,7 +204,7 @@ pub(super) fn validate_update(job: &Job, old: &Job, errors: &mut ErrorList) {
     }
     let value = workload::selector_value(new.selector.as_ref());
     workload::immutable(&path.child("selector"), &new.selector, &stored.selector, value, errors);
-    validate_template_update(job, old, errors);
+    validate_template_update(job, old, gates, errors);
     let named = |value: &Option<String>| value.as_deref().map_or_else(BadValue::null, BadValue::named);
     let (mode, old_mode) = (&new.completion_mode, &stored.completion_mode);
     workload::immutable(&path.child("completionMode"), mode, old_mode, named(mode), errors);
@@ -220,23 +222,29 @@ pub(super) fn validate_update(job: &Job, old: &Job, errors: &mut ErrorList) {
 }
 
 /// Nothing of the template may change, but where and with what a suspended job will run.
-fn validate_template_update(job: &Job, old: &Job, errors: &mut ErrorList) {
+fn validate_template_update(job: &Job, old: &Job, gates: &Gates, errors: &mut ErrorList) {
     let path = Path::new("spec");
     let new = &job.spec.template;
-    if !job_status::is_editable(old) {
-        workload::immutable(&path.child("template"), new, &old.spec.template, template_value(new), errors);
+    let is_editable = job_status::is_editable(old);
+    let has_not_begun = old.spec.suspend == Some(true) && old.status.start_time.is_none();
+    let mut allowed = old.spec.template.clone();
+    if if gates.enabled(SUSPENDED_JOB_PLACING) { is_editable } else { has_not_begun } {
+        take_placement(&mut allowed, new);
+    }
+    if !is_editable || !gates.enabled(SUSPENDED_JOB_RESOURCES) {
+        workload::immutable(&path.child("template"), new, &allowed, template_value(new), errors);
         return;
     }
-    let mut allowed = old.spec.template.clone();
-    take_placement(&mut allowed, new);
     take_resources(&mut allowed.spec.containers, &new.spec.containers);
     take_resources(&mut allowed.spec.init_containers, &new.spec.init_containers);
     let value = internal_json::bad_value(&new.spec);
     workload::immutable(&path.child("template.spec"), &new.spec, &allowed.spec, value, errors);
 }
 
-/// Takes over what says where pods may run.
+/// Takes over what says where pods may run, and labels and annotations with it.
 fn take_placement(allowed: &mut PodTemplateSpec, new: &PodTemplateSpec) {
+    allowed.metadata.labels.clone_from(&new.metadata.labels);
+    allowed.metadata.annotations.clone_from(&new.metadata.annotations);
     allowed.spec.node_selector.clone_from(&new.spec.node_selector);
     allowed.spec.tolerations.clone_from(&new.spec.tolerations);
     allowed.spec.scheduling_gates.clone_from(&new.spec.scheduling_gates);

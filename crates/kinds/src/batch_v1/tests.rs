@@ -25,7 +25,7 @@ fn created(job: &Job) -> Vec<String> {
 
 fn updated(endpoint: Endpoint, job: &Job, old: &Job) -> String {
     let rules = Typed::<JobRules>::new();
-    let mut errors = rules.validate_as_new(endpoint, job, old).unwrap_or_default();
+    let mut errors = rules.validate_as_new(&RuleContext::default(), endpoint, job, old).unwrap_or_default();
     errors.extend(rules.validate_update(&RuleContext::default(), endpoint, job, old));
     if errors.is_empty() { String::new() } else { errors.to_string() }
 }

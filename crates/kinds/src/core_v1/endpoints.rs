@@ -1,6 +1,7 @@
 //! Endpoints of core/v1: its names, and its rules.
 
 use crate::address_warnings;
+use crate::addresses;
 use crate::field_rules;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use api_machinery::field_path::{ErrorList, Path};
@@ -8,6 +9,7 @@ use api_machinery::names;
 use api_types::core_v1::Endpoints;
 use api_types::core_v1::constants::protocol;
 use api_types::core_v1::{EndpointAddress, EndpointSubset};
+use feature_gates::Gates;
 
 use crate::info::{ResourceInfo, StorageInfo};
 use crate::lifecycle::{Deprecated, Lifecycle};
@@ -39,10 +41,10 @@ impl TypedRules for EndpointsRules {
         crate::object_name::dns_subdomain(name, prefix)
     }
 
-    fn validate(_: &RuleContext, object: &Endpoints) -> ErrorList {
+    fn validate(cx: &RuleContext, object: &Endpoints) -> ErrorList {
         let mut errors = ErrorList::new();
         for (index, subset) in object.subsets.iter().enumerate() {
-            validate_subset(&Path::new("subsets").index(index), subset, &mut errors);
+            validate_subset(&Path::new("subsets").index(index), subset, &cx.gates, &mut errors);
         }
         errors
     }
@@ -91,13 +93,13 @@ fn addresses(endpoints: &Endpoints) -> String {
     table::first_few(&all, 3)
 }
 
-fn validate_subset(path: &Path, subset: &EndpointSubset, errors: &mut ErrorList) {
+fn validate_subset(path: &Path, subset: &EndpointSubset, gates: &Gates, errors: &mut ErrorList) {
     if subset.addresses.is_empty() && subset.not_ready_addresses.is_empty() {
         errors.push(path.required("must specify `addresses` or `notReadyAddresses`"));
     }
     for (field, addresses) in [("addresses", &subset.addresses), ("notReadyAddresses", &subset.not_ready_addresses)] {
         for (index, address) in addresses.iter().enumerate() {
-            validate_address(&path.child(field).index(index), address, errors);
+            validate_address(&path.child(field).index(index), address, gates, errors);
         }
     }
     for (index, port) in subset.ports.iter().enumerate() {
@@ -114,9 +116,9 @@ fn validate_subset(path: &Path, subset: &EndpointSubset, errors: &mut ErrorList)
     }
 }
 
-fn validate_address(path: &Path, address: &EndpointAddress, errors: &mut ErrorList) {
+fn validate_address(path: &Path, address: &EndpointAddress, gates: &Gates, errors: &mut ErrorList) {
     let at = path.child("ip");
-    errors.push_invalid(&at, &address.ip, names::ip(&address.ip));
+    errors.push_invalid(&at, &address.ip, addresses::ip(gates, &address.ip));
     field_rules::named_if_set(&path.child("hostname"), &address.hostname, names::dns1123_label, errors);
     if let Some(node) = &address.node_name {
         errors.push_invalid(&path.child("nodeName"), node, names::dns1123_subdomain(node));
@@ -134,10 +136,10 @@ mod tests {
     #[test]
     fn subsets_need_addresses_that_can_be_reached() {
         let mut errors = ErrorList::new();
-        validate_subset(&Path::new("s"), &EndpointSubset::default(), &mut errors);
+        validate_subset(&Path::new("s"), &EndpointSubset::default(), &Gates::default(), &mut errors);
         let address = EndpointAddress { ip: "127.0.0.1".into(), ..EndpointAddress::default() };
         let subset = EndpointSubset { addresses: vec![address], ..EndpointSubset::default() };
-        validate_subset(&Path::new("s"), &subset, &mut errors);
+        validate_subset(&Path::new("s"), &subset, &Gates::default(), &mut errors);
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(
             texts,

@@ -80,12 +80,12 @@ impl TypedRules for NodeRules {
         object.status.config = None;
     }
 
-    fn validate(_: &RuleContext, object: &Node) -> ErrorList {
-        node_validation::validate(object)
+    fn validate(cx: &RuleContext, object: &Node) -> ErrorList {
+        node_validation::validate(object, &cx.gates)
     }
 
-    fn validate_update(_: &RuleContext, endpoint: Endpoint, object: &Node, old: &Node) -> ErrorList {
-        node_validation::validate_update(endpoint, object, old)
+    fn validate_update(cx: &RuleContext, endpoint: Endpoint, object: &Node, old: &Node) -> ErrorList {
+        node_validation::validate_update(endpoint, object, old, &cx.gates)
     }
 
     fn warnings(object: &Node, _: Option<&Node>) -> Vec<String> {

@@ -7,8 +7,10 @@ use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_types::core_v1::constants::taint_effect;
 use api_types::core_v1::{Node, NodeConfigSource, Taint};
+use feature_gates::Gates;
 
 use super::node_annotations;
+use crate::addresses;
 use crate::field_rules as rules;
 use crate::internal_json;
 use crate::pod_spec::validation::amount;
@@ -20,7 +22,7 @@ const FEATURE_FORM: &str = "must start with an UpperCamelCase segment, with subs
 const ONE_EACH: &str = "may specify no more than one CIDR for each IP family";
 
 /// Checks a node, whichever way it is written.
-pub(super) fn validate(node: &Node) -> ErrorList {
+pub(super) fn validate(node: &Node, gates: &Gates) -> ErrorList {
     let mut errors = ErrorList::new();
     node_annotations::validate(&node.metadata.annotations, &mut errors);
     // Upstream reports taints below the metadata, though they are in the spec.
@@ -30,7 +32,7 @@ pub(super) fn validate(node: &Node) -> ErrorList {
     let path = Path::new("spec").child("podCIDRs");
     let cidrs = &node.spec.pod_cidrs;
     for (index, cidr) in cidrs.iter().enumerate() {
-        errors.push_invalid(&path.index(index), cidr, names::cidr(cidr));
+        errors.push_invalid(&path.index(index), cidr, addresses::cidr(gates, cidr));
     }
     let sixes = cidrs.iter().filter(|cidr| cidr.contains(':')).count();
     if cidrs.len() > 1 && (cidrs.len() > 2 || sixes != 1) {
@@ -101,8 +103,8 @@ pub(super) fn validate_taints(path: &Path, taints: &[Taint], errors: &mut ErrorL
 }
 
 /// Checks a node that is to replace `old`. At the main endpoint several rules run twice, as upstream's do.
-pub(super) fn validate_update(endpoint: Endpoint, node: &Node, old: &Node) -> ErrorList {
-    let mut errors = if endpoint == Endpoint::Status { ErrorList::new() } else { validate(node) };
+pub(super) fn validate_update(endpoint: Endpoint, node: &Node, old: &Node, gates: &Gates) -> ErrorList {
+    let mut errors = if endpoint == Endpoint::Status { ErrorList::new() } else { validate(node, gates) };
     node_annotations::validate(&node.metadata.annotations, &mut errors);
     validate_amounts(node, &mut errors);
     validate_features(&Path::new("status").child("declaredFeatures"), &node.status.declared_features, &mut errors);

@@ -131,12 +131,12 @@ impl TypedRules for PodRules {
                 ..PodCondition::default()
             });
         }
-        pod_create::merge_label_keys(object);
+        pod_create::merge_label_keys(object, &cx.gates);
         pod_create::sync_apparmor(object);
     }
 
-    fn validate(_: &RuleContext, object: &Pod) -> ErrorList {
-        validation::validate_pod_create(object)
+    fn validate(cx: &RuleContext, object: &Pod) -> ErrorList {
+        validation::validate_pod_create(object, &cx.gates)
     }
 
     fn prepare_update(cx: &RuleContext, endpoint: Endpoint, object: &mut Pod, old: &Pod) {
@@ -157,12 +157,13 @@ impl TypedRules for PodRules {
         object.metadata.generation = old.metadata.generation + i64::from(changed);
     }
 
-    fn validate_update(_: &RuleContext, endpoint: Endpoint, object: &Pod, old: &Pod) -> ErrorList {
+    fn validate_update(cx: &RuleContext, endpoint: Endpoint, object: &Pod, old: &Pod) -> ErrorList {
+        let gates = &cx.gates;
         match endpoint {
-            Endpoint::Status => pod_status::validate(object, old),
-            Endpoint::Other("ephemeralcontainers") => pod_update::validate_ephemeral(object, old),
-            Endpoint::Other("resize") => pod_resize::validate(object, old),
-            Endpoint::Main | Endpoint::Other(_) => pod_update::validate(object, old),
+            Endpoint::Status => pod_status::validate(object, old, gates),
+            Endpoint::Other("ephemeralcontainers") => pod_update::validate_ephemeral(object, old, gates),
+            Endpoint::Other("resize") => pod_resize::validate(object, old, gates),
+            Endpoint::Main | Endpoint::Other(_) => pod_update::validate(object, old, gates),
         }
     }
 

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 
 use api_machinery::meta::{LabelSelector, LabelSelectorRequirement};
 use api_types::core_v1::{AppArmorProfile, Pod, PodAffinityTerm, SecurityContext};
+use feature_gates::Gates;
 
+use crate::gates::{SPREAD_BY_LABEL_KEYS, SPREAD_SELECTORS_BY_LABEL_KEYS};
 use crate::pod_spec::validation::{APPARMOR, apparmor_of};
 
 /// Turns the keys of terms and constraints into expressions over the pod's labels. Keys without a label are left out.
-pub(super) fn merge_label_keys(pod: &mut Pod) {
+pub(super) fn merge_label_keys(pod: &mut Pod, gates: &Gates) {
     let labels = pod.metadata.labels.clone();
     if let Some(affinity) = &mut pod.spec.affinity {
         let mut terms: Vec<&mut PodAffinityTerm> = Vec::new();
@@ -29,6 +31,9 @@ pub(super) fn merge_label_keys(pod: &mut Pod) {
                 append(selector, &labels, &term.mismatch_label_keys, "NotIn");
             }
         }
+    }
+    if !gates.enabled(SPREAD_BY_LABEL_KEYS) || !gates.enabled(SPREAD_SELECTORS_BY_LABEL_KEYS) {
+        return;
     }
     for constraint in &mut pod.spec.topology_spread_constraints {
         if let Some(selector) = &mut constraint.label_selector {
@@ -81,7 +86,7 @@ mod tests {
             match_label_keys: vec!["hash".into(), "absent".into()],
             ..TopologySpreadConstraint::default()
         }];
-        merge_label_keys(&mut pod);
+        merge_label_keys(&mut pod, &Gates::default());
         let selector = pod.spec.topology_spread_constraints[0].label_selector.clone().unwrap_or_default();
         let shown: Vec<_> = selector.match_expressions.iter().map(|one| (one.key.as_str(), &one.values)).collect();
         assert_eq!(shown, [("hash", &vec!["1".to_owned()])]);

@@ -3,13 +3,14 @@
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::reflect::equal_structs;
 use api_types::core_v1::{Container, Pod, ResourceList, ResourceRequirements};
+use feature_gates::Gates;
 
 use crate::pod_spec::validation as pod_spec;
 
 const ONLY_COMPUTE: &str = "only cpu and memory resources are mutable";
 
 /// Checks a pod whose resources are to replace those of `old`.
-pub(super) fn validate(pod: &Pod, old: &Pod) -> ErrorList {
+pub(super) fn validate(pod: &Pod, old: &Pod, gates: &Gates) -> ErrorList {
     let root = Path::new("");
     if old.metadata.annotations.contains_key(pod_spec::MIRROR) {
         return root.forbidden("static pods cannot be resized").into();
@@ -17,7 +18,7 @@ pub(super) fn validate(pod: &Pod, old: &Pod) -> ErrorList {
     if pod.spec.os.as_ref().is_some_and(|os| os.name == "windows") {
         return root.forbidden("windows pods cannot be resized").into();
     }
-    let mut errors = pod_spec::validate_pod(pod, Some(old));
+    let mut errors = pod_spec::validate_pod(pod, Some(old), gates);
     let path = Path::new("spec");
     validate_class(&path, pod, old, &mut errors);
     let running = old.status.container_statuses.iter().find(|status| status.state.running.is_some());

@@ -8,9 +8,12 @@ use api_types::core_v1::constants::resource_health_status;
 use api_types::core_v1::{
     Container, ContainerRestartRule, ContainerStatus, Pod, PodCondition, PodSpec, PodStatus, ResourceStatus,
 };
+use feature_gates::Gates;
 
 use crate::address_warnings;
+use crate::addresses;
 use crate::field_rules::{self as rules, IMMUTABLE};
+use crate::gates::RESTART_ALL_CONTAINERS;
 use crate::pod_spec::validation as pod_spec;
 
 const NOT_NEGATIVE: &str = "must be a non-negative integer";
@@ -66,11 +69,12 @@ pub(super) fn warnings(status: &PodStatus) -> Vec<String> {
 }
 
 /// Checks a pod whose status is to replace that of `old`.
-pub(super) fn validate(pod: &Pod, old: &Pod) -> ErrorList {
+pub(super) fn validate(pod: &Pod, old: &Pod, gates: &Gates) -> ErrorList {
     let mut errors = ErrorList::new();
     super::pod_update::validate_annotations(pod, old, &mut errors);
     let annotations = Path::new("metadata").child("annotations");
-    pod_spec::validate_pod_annotations(&annotations, &pod.metadata, &pod.spec, &mut errors);
+    let stored = Some((&old.metadata, &old.spec));
+    pod_spec::validate_pod_annotations(&annotations, (&pod.metadata, &pod.spec), stored, gates, &mut errors);
     let path = Path::new("status");
     validate_conditions(&path.child("conditions"), &pod.status.conditions, &mut errors);
     validate_nomination(&path.child("nominatedNodeName"), pod, old, &mut errors);
@@ -81,10 +85,10 @@ pub(super) fn validate(pod: &Pod, old: &Pod) -> ErrorList {
     if pod.status.qos_class != old.status.qos_class {
         errors.push(path.child("qosClass").invalid(BadValue::named(&pod.status.qos_class), IMMUTABLE));
     }
-    validate_states(&path, pod, old, &mut errors);
+    validate_states(&path, pod, old, gates, &mut errors);
     validate_claims(&path.child("resourceClaimStatuses"), pod, &mut errors);
     validate_extended_claim(&path.child("extendedResourceClaimStatus"), pod, &mut errors);
-    validate_addresses(&path, &pod.status, &old.status, &mut errors);
+    validate_addresses(&path, &pod.status, &old.status, gates, &mut errors);
     for (field, statuses, containers) in lists(&path, pod) {
         validate_users(&field, pod, statuses, &mut errors);
         validate_image_volumes(&field, statuses, &mut errors);
@@ -132,12 +136,13 @@ fn validate_nomination(path: &Path, pod: &Pod, old: &Pod, errors: &mut ErrorList
 }
 
 /// What has ended stays ended, unless it may start again.
-fn validate_states(path: &Path, pod: &Pod, old: &Pod, errors: &mut ErrorList) {
+fn validate_states(path: &Path, pod: &Pod, old: &Pod, gates: &Gates, errors: &mut ErrorList) {
     let spec = &old.spec;
     let (new, stored) = (&pod.status, &old.status);
     let restarts_all =
         |container: &Container| container.restart_policy_rules.iter().any(|rule| rule.action == "RestartAllContainers");
-    let may_always = spec.containers.iter().chain(&spec.init_containers).any(restarts_all);
+    let may_always =
+        gates.enabled(RESTART_ALL_CONTAINERS) && spec.containers.iter().chain(&spec.init_containers).any(restarts_all);
     for (field, new, stored, containers) in [
         ("containerStatuses", &new.container_statuses, &stored.container_statuses, &spec.containers),
         ("initContainerStatuses", &new.init_container_statuses, &stored.init_container_statuses, &spec.init_containers),
@@ -243,9 +248,9 @@ fn refuse_devices(path: &Path, statuses: &[ContainerStatus], errors: &mut ErrorL
     }
 }
 
-fn validate_addresses(path: &Path, status: &PodStatus, old: &PodStatus, errors: &mut ErrorList) {
+fn validate_addresses(path: &Path, status: &PodStatus, old: &PodStatus, gates: &Gates, errors: &mut ErrorList) {
     let texts = |ips: &[api_types::core_v1::PodIP]| ips.iter().map(|one| one.ip.clone()).collect::<Vec<_>>();
-    validate_ips(&path.child("podIPs"), &texts(&status.pod_ips), &texts(&old.pod_ips), errors);
+    validate_ips(&path.child("podIPs"), &texts(&status.pod_ips), &texts(&old.pod_ips), gates, errors);
     let texts = |ips: &[api_types::core_v1::HostIP]| ips.iter().map(|one| one.ip.clone()).collect::<Vec<_>>();
     let at = path.child("hostIPs");
     if let Some(first) = status.host_ips.first()
@@ -253,13 +258,13 @@ fn validate_addresses(path: &Path, status: &PodStatus, old: &PodStatus, errors: 
     {
         errors.push(at.index(0).child("ip").invalid(first.ip.as_str(), "must be equal to `hostIP`"));
     }
-    validate_ips(&at, &texts(&status.host_ips), &texts(&old.host_ips), errors);
+    validate_ips(&at, &texts(&status.host_ips), &texts(&old.host_ips), gates, errors);
 }
 
 /// Addresses that are stored pass; of several there is at most one of each family.
-fn validate_ips(path: &Path, ips: &[String], stored: &[String], errors: &mut ErrorList) {
+fn validate_ips(path: &Path, ips: &[String], stored: &[String], gates: &Gates, errors: &mut ErrorList) {
     for (index, ip) in ips.iter().enumerate().filter(|(_, ip)| !stored.contains(ip)) {
-        errors.push_invalid(&path.index(index), ip, names::ip(ip));
+        errors.push_invalid(&path.index(index), ip, addresses::ip(gates, ip));
     }
     let is_v6 = |ip: &String| ip.contains(':');
     let one_each = ips.len() == 2 && ips.iter().filter(|ip| is_v6(ip)).count() == 1;

@@ -15,7 +15,7 @@ fn pod(status: &str) -> Pod {
 }
 
 fn texts(new: &str, old: &str) -> Vec<String> {
-    validate(&pod(new), &pod(old)).iter().map(ToString::to_string).collect()
+    validate(&pod(new), &pod(old), &Gates::default()).iter().map(ToString::to_string).collect()
 }
 
 #[test]

@@ -46,8 +46,8 @@ impl TypedRules for PodTemplateRules {
         disabled::drop_fields(&mut object.template.spec, None, &cx.gates);
     }
 
-    fn validate(_: &RuleContext, object: &PodTemplate) -> ErrorList {
-        validate_template(&Path::new("template"), &object.template, None)
+    fn validate(cx: &RuleContext, object: &PodTemplate) -> ErrorList {
+        validate_template(&Path::new("template"), &object.template, None, &cx.gates)
     }
 
     fn prepare_update(cx: &RuleContext, _: Endpoint, object: &mut PodTemplate, old: &PodTemplate) {
@@ -56,8 +56,8 @@ impl TypedRules for PodTemplateRules {
         object.metadata.generation = old.metadata.generation + i64::from(changed);
     }
 
-    fn validate_update(_: &RuleContext, _: Endpoint, object: &PodTemplate, old: &PodTemplate) -> ErrorList {
-        validate_template(&Path::new("template"), &object.template, Some(&old.template))
+    fn validate_update(cx: &RuleContext, _: Endpoint, object: &PodTemplate, old: &PodTemplate) -> ErrorList {
+        validate_template(&Path::new("template"), &object.template, Some(&old.template), &cx.gates)
     }
 
     fn warnings(object: &PodTemplate, old: Option<&PodTemplate>) -> Vec<String> {

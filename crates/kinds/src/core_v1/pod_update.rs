@@ -5,6 +5,7 @@ use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_machinery::reflect::equal_structs;
 use api_types::core_v1::{Affinity, Container, NodeSelector, NodeSelectorTerm, Pod, PodSpec, Toleration};
+use feature_gates::Gates;
 
 use crate::internal_json;
 use crate::pod_spec::validation as pod_spec;
@@ -15,8 +16,8 @@ const IMMUTABLE_SPEC: &str = "pod updates may not change fields other than \
      previously negative)";
 
 /// Checks a pod that is to replace `old` at the main endpoint.
-pub(super) fn validate(pod: &Pod, old: &Pod) -> ErrorList {
-    let mut errors = pod_spec::validate_pod(pod, Some(old));
+pub(super) fn validate(pod: &Pod, old: &Pod, gates: &Gates) -> ErrorList {
+    let mut errors = pod_spec::validate_pod(pod, Some(old), gates);
     validate_annotations(pod, old, &mut errors);
     let path = Path::new("spec");
     let lists = [
@@ -30,7 +31,7 @@ pub(super) fn validate(pod: &Pod, old: &Pod) -> ErrorList {
         }
         validate_images(&path, new, &mut errors);
     }
-    validate_spec(&path, pod, old, &mut errors);
+    validate_spec(&path, pod, old, gates, &mut errors);
     errors
 }
 
@@ -50,11 +51,11 @@ pub(super) fn validate_annotations(pod: &Pod, old: &Pod, errors: &mut ErrorList)
     pod_spec::validate_apparmor_update(&path, new, old, errors);
 }
 
-fn validate_spec(path: &Path, pod: &Pod, old: &Pod, errors: &mut ErrorList) {
+fn validate_spec(path: &Path, pod: &Pod, old: &Pod, gates: &Gates, errors: &mut ErrorList) {
     if !validate_deadline(&path.child("activeDeadlineSeconds"), &pod.spec, &old.spec, errors) {
         return;
     }
-    validate_toleration_update(&path.child("tolerations"), &pod.spec.tolerations, &old.spec.tolerations, errors);
+    validate_toleration_update(&path.child("tolerations"), &pod.spec, &old.spec, gates, errors);
     for (index, gate) in pod.spec.scheduling_gates.iter().enumerate() {
         if !old.spec.scheduling_gates.iter().any(|stored| stored.name == gate.name) {
             let detail = format!("only deletion is allowed, but found new scheduling gate '{}'", gate.name);
@@ -90,7 +91,9 @@ fn validate_deadline(path: &Path, spec: &PodSpec, old: &PodSpec, errors: &mut Er
     }
 }
 
-fn validate_toleration_update(path: &Path, new: &[Toleration], old: &[Toleration], errors: &mut ErrorList) {
+fn validate_toleration_update(path: &Path, spec: &PodSpec, old: &PodSpec, gates: &Gates, errors: &mut ErrorList) {
+    let comparing = pod_spec::comparing(gates, Some(old));
+    let (new, old) = (&spec.tolerations, &old.tolerations);
     let same = |a: &Toleration, b: &Toleration| {
         a.key == b.key && a.operator == b.operator && a.value == b.value && a.effect == b.effect
     };
@@ -98,7 +101,7 @@ fn validate_toleration_update(path: &Path, new: &[Toleration], old: &[Toleration
         errors.push(path.forbidden("existing toleration can not be modified except its tolerationSeconds"));
         return;
     }
-    pod_spec::validate_tolerations(path, new, errors);
+    pod_spec::validate_tolerations(path, new, comparing, errors);
 }
 
 /// The new spec with everything that may change as it was.
@@ -196,11 +199,11 @@ fn restore(pod: &mut Pod, old: &Pod) {
 }
 
 /// Ephemeral containers may be added, never changed or taken away.
-pub(super) fn validate_ephemeral(pod: &Pod, old: &Pod) -> ErrorList {
+pub(super) fn validate_ephemeral(pod: &Pod, old: &Pod, gates: &Gates) -> ErrorList {
     if pod.metadata.annotations.contains_key(pod_spec::MIRROR) {
         return Path::new("").forbidden("static pods do not support ephemeral containers").into();
     }
-    let mut errors = pod_spec::validate_pod(pod, Some(old));
+    let mut errors = pod_spec::validate_pod(pod, Some(old), gates);
     let path = Path::new("spec").child("ephemeralContainers");
     for stored in &old.spec.ephemeral_containers {
         let name = &stored.ephemeral_container_common.name;

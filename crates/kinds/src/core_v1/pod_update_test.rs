@@ -48,7 +48,7 @@ fn only_a_few_fields_may_change() {
         let old = pod();
         let mut new = old.clone();
         change(&mut new);
-        assert_eq!(first_lines(&validate(&new, &old)), expected, "{name}");
+        assert_eq!(first_lines(&validate(&new, &old, &Gates::default())), expected, "{name}");
     }
 }
 
@@ -62,9 +62,15 @@ fn lists_are_looked_at_one_after_the_other() {
     new.spec.containers[0].image = " i".into();
     let image = "spec.containers[0].image: Invalid value: \" i\": must not have leading or trailing whitespace";
     let count = "pod updates may not add or remove containers";
-    assert_eq!(first_lines(&validate(&new, &old)), [image, image, &format!("spec.initContainers: Forbidden: {count}")]);
+    assert_eq!(
+        first_lines(&validate(&new, &old, &Gates::default())),
+        [image, image, &format!("spec.initContainers: Forbidden: {count}")]
+    );
     new.spec.containers.push(Container { name: "d".into(), ..old.spec.containers[0].clone() });
-    assert_eq!(first_lines(&validate(&new, &old)), [image, &format!("spec.containers: Forbidden: {count}")]);
+    assert_eq!(
+        first_lines(&validate(&new, &old, &Gates::default())),
+        [image, &format!("spec.containers: Forbidden: {count}")]
+    );
 }
 
 #[test]
@@ -73,13 +79,13 @@ fn gates_only_go_and_selectors_only_grow_meanwhile() {
     old.spec.scheduling_gates = vec![PodSchedulingGate { name: "a.com/g".into() }];
     let mut new = old.clone();
     new.spec.node_selector.insert("zone".into(), "a".into());
-    assert_eq!(first_lines(&validate(&new, &old)), Vec::<String>::new());
+    assert_eq!(first_lines(&validate(&new, &old, &Gates::default())), Vec::<String>::new());
     new.spec.scheduling_gates.clear();
-    assert_eq!(first_lines(&validate(&new, &old)), Vec::<String>::new());
+    assert_eq!(first_lines(&validate(&new, &old, &Gates::default())), Vec::<String>::new());
     new.spec.scheduling_gates = vec![PodSchedulingGate { name: "a.com/h".into() }];
     let text =
         "spec.schedulingGates[0].name: Forbidden: only deletion is allowed, but found new scheduling gate 'a.com/h'";
-    assert_eq!(first_lines(&validate(&new, &old)), [text]);
+    assert_eq!(first_lines(&validate(&new, &old, &Gates::default())), [text]);
 }
 
 #[test]
@@ -94,9 +100,9 @@ fn ephemeral_containers_are_only_added() {
     new.spec.ephemeral_containers.push(ephemeral);
     prepare_ephemeral(&mut new, &old);
     assert!(new.metadata.labels.is_empty());
-    assert_eq!(first_lines(&validate_ephemeral(&new, &old)), Vec::<String>::new());
+    assert_eq!(first_lines(&validate_ephemeral(&new, &old, &Gates::default())), Vec::<String>::new());
     let text = "spec.ephemeralContainers: Forbidden: existing ephemeral containers \"debug\" may not be removed";
-    assert_eq!(first_lines(&validate_ephemeral(&old, &new)), [text]);
+    assert_eq!(first_lines(&validate_ephemeral(&old, &new, &Gates::default())), [text]);
 }
 
 #[test]
@@ -111,7 +117,7 @@ fn resizes_change_compute_and_keep_the_class() {
         }
         new.spec.hostname = "dropped".into();
         prepare_resize(&mut new, &old);
-        first_lines(&super::super::pod_resize::validate(&new, &old))
+        first_lines(&super::super::pod_resize::validate(&new, &old, &Gates::default()))
     };
     assert_eq!(resized("1500m", None), Vec::<String>::new());
     let mut whole = old.clone();
@@ -119,7 +125,11 @@ fn resizes_change_compute_and_keep_the_class() {
     whole.spec.resources.get_or_insert_default().limits = limits.into();
     prepare_resize(&mut whole, &old);
     let text = "spec: Forbidden: only cpu and memory resources are mutable at pod-level";
-    assert!(first_lines(&super::super::pod_resize::validate(&whole, &old)).iter().any(|line| line == text));
+    assert!(
+        first_lines(&super::super::pod_resize::validate(&whole, &old, &Gates::default()))
+            .iter()
+            .any(|line| line == text)
+    );
     assert_eq!(resized("1", Some("1Gi")), ["spec: Forbidden: only cpu and memory resources are mutable"]);
     let text =
         "spec.containers[0].resources.requests: Invalid value: \"3\": must be less than or equal to cpu limit of 2";
@@ -137,7 +147,7 @@ fn what_ended_stays_ended_unless_it_restarts() {
         old.status.container_statuses = vec![status];
         let mut new = old.clone();
         new.status.container_statuses[0].state = Default::default();
-        first_lines(&super::super::pod_status::validate(&new, &old))
+        first_lines(&super::super::pod_status::validate(&new, &old, &Gates::default()))
     };
     assert_eq!(check("Always"), Vec::<String>::new());
     let text = "status.containerStatuses[0].state: Forbidden: may not be transitioned to non-terminated state";

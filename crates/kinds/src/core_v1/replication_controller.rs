@@ -16,6 +16,7 @@ use crate::table::{self, Cell};
 use crate::workload;
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_types::core_v1::PodSpec;
+use feature_gates::Gates;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["rc"],
@@ -71,9 +72,9 @@ impl TypedRules for ReplicationControllerRules {
         }
     }
 
-    fn validate(_: &RuleContext, object: &ReplicationController) -> ErrorList {
+    fn validate(cx: &RuleContext, object: &ReplicationController) -> ErrorList {
         let mut errors = ErrorList::new();
-        validate_spec(&Path::new("spec"), &object.spec, None, &mut errors);
+        validate_spec(&Path::new("spec"), &object.spec, None, &cx.gates, &mut errors);
         errors
     }
 
@@ -93,7 +94,7 @@ impl TypedRules for ReplicationControllerRules {
     }
 
     fn validate_update(
-        _: &RuleContext,
+        cx: &RuleContext,
         endpoint: Endpoint,
         object: &ReplicationController,
         old: &ReplicationController,
@@ -102,7 +103,7 @@ impl TypedRules for ReplicationControllerRules {
         match endpoint {
             Endpoint::Status => replicas::validate(&Path::new("status"), &counts(&object.status), &mut errors),
             _ => {
-                validate_spec(&Path::new("spec"), &object.spec, old.spec.template.as_ref(), &mut errors);
+                validate_spec(&Path::new("spec"), &object.spec, old.spec.template.as_ref(), &cx.gates, &mut errors);
                 validate_inconvertible(object, old, &mut errors);
             }
         }
@@ -147,7 +148,13 @@ fn containers(controller: &ReplicationController) -> &[Container] {
     controller.spec.template.as_ref().map_or(&[], |template| &template.spec.containers)
 }
 
-fn validate_spec(path: &Path, spec: &ReplicationControllerSpec, old: Option<&PodTemplateSpec>, errors: &mut ErrorList) {
+fn validate_spec(
+    path: &Path,
+    spec: &ReplicationControllerSpec,
+    old: Option<&PodTemplateSpec>,
+    gates: &Gates,
+    errors: &mut ErrorList,
+) {
     field_rules::not_negative(&path.child("minReadySeconds"), spec.min_ready_seconds.into(), errors);
     if spec.selector.is_empty() {
         errors.push(path.child("selector").required(""));
@@ -167,7 +174,7 @@ fn validate_spec(path: &Path, spec: &ReplicationControllerSpec, old: Option<&Pod
         let detail = "`selector` does not match template `labels`";
         errors.push(path.child("metadata").child("labels").invalid(value, detail));
     }
-    errors.extend(validate_template(&path, template, old));
+    errors.extend(validate_template(&path, template, old, gates));
     workload::validate_endless(&path, template, "ReplicationController", errors);
 }
 

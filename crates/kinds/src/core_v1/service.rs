@@ -9,6 +9,7 @@ use api_machinery::intstr::IntOrString;
 use api_types::core_v1::constants::service_type;
 use api_types::core_v1::{LoadBalancerIngress, Service, ServicePort, ServiceSpec};
 
+use crate::gates::RELAXED_SERVICE_NAMES;
 use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::lifecycle::Lifecycle;
 use crate::strategy::Strategy;
@@ -59,6 +60,14 @@ impl TypedRules for ServiceRules {
         crate::object_name::dns_label(name, prefix)
     }
 
+    /// A name that DNS takes for a service may begin with a digit (KEP-5311).
+    fn validate_new_name(cx: &RuleContext, name: &str, prefix: bool) -> Vec<String> {
+        if cx.gates.enabled(RELAXED_SERVICE_NAMES) {
+            return Self::validate_name(name, prefix);
+        }
+        crate::object_name::dns1035_label(name, prefix)
+    }
+
     fn set_defaults(object: &mut Service) {
         set_affinity(&mut object.spec);
         set_policies(&mut object.spec);
@@ -84,14 +93,14 @@ impl TypedRules for ServiceRules {
         }
     }
 
-    fn validate(_: &RuleContext, object: &Service) -> ErrorList {
-        service_validation::validate(object, None)
+    fn validate(cx: &RuleContext, object: &Service) -> ErrorList {
+        service_validation::validate(object, None, &cx.gates)
     }
 
-    fn validate_update(_: &RuleContext, endpoint: Endpoint, object: &Service, old: &Service) -> ErrorList {
+    fn validate_update(cx: &RuleContext, endpoint: Endpoint, object: &Service, old: &Service) -> ErrorList {
         match endpoint {
-            Endpoint::Status => service_validation::validate_status(object, old),
-            _ => service_validation::validate_update(object, old),
+            Endpoint::Status => service_validation::validate_status(object, old, &cx.gates),
+            _ => service_validation::validate_update(object, old, &cx.gates),
         }
     }
 

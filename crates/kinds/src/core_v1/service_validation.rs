@@ -10,7 +10,9 @@ use api_types::core_v1::constants::{
     service_internal_traffic_policy, service_type,
 };
 use api_types::core_v1::{Service, ServicePort, ServiceSpec};
+use feature_gates::Gates;
 
+use crate::addresses;
 use crate::field_rules as rules;
 use crate::internal_json;
 use crate::pod_spec::validation::port_or_name;
@@ -52,7 +54,7 @@ fn needs_health_check(spec: &ServiceSpec) -> bool {
 }
 
 /// Checks a Service, whichever way it is written. `old` is the stored one on updates.
-pub(super) fn validate(service: &Service, old: Option<&Service>) -> ErrorList {
+pub(super) fn validate(service: &Service, old: Option<&Service>, gates: &Gates) -> ErrorList {
     let mut errors = ErrorList::new();
     let annotations = &service.metadata.annotations;
     if let (Some(mode), Some(hints)) = (annotations.get(MODE), annotations.get(HINTS))
@@ -70,10 +72,10 @@ pub(super) fn validate(service: &Service, old: Option<&Service>) -> ErrorList {
     errors.extend(names::labels(&path.child("selector"), &spec.selector));
     rules::choice(&path.child("sessionAffinity"), &spec.session_affinity, service_affinity::ALL, &mut errors);
     validate_affinity(&path.child("sessionAffinityConfig"), spec, &mut errors);
-    validate_external_ips(&path.child("externalIPs"), spec, old, &mut errors);
+    validate_external_ips(&path.child("externalIPs"), spec, old, gates, &mut errors);
     rules::choice(&path.child("type"), &spec.type_, service_type::ALL, &mut errors);
     validate_node_ports(&path.child("ports"), spec, &mut errors);
-    validate_balancer(&path, service, old, &mut errors);
+    validate_balancer(&path, service, old, gates, &mut errors);
     validate_policies(&path, spec, &mut errors);
     errors
 }
@@ -148,11 +150,17 @@ fn validate_affinity(path: &Path, spec: &ServiceSpec, errors: &mut ErrorList) {
     }
 }
 
-fn validate_external_ips(path: &Path, spec: &ServiceSpec, old: Option<&Service>, errors: &mut ErrorList) {
+fn validate_external_ips(
+    path: &Path,
+    spec: &ServiceSpec,
+    old: Option<&Service>,
+    gates: &Gates,
+    errors: &mut ErrorList,
+) {
     let stored = old.map(|old| old.spec.external_ips.as_slice()).unwrap_or_default();
     for (index, ip) in spec.external_ips.iter().enumerate() {
         let at = path.index(index);
-        let problems = if stored.contains(ip) { Vec::new() } else { names::ip(ip) };
+        let problems = if stored.contains(ip) { Vec::new() } else { addresses::ip(gates, ip) };
         let good = problems.is_empty();
         errors.push_invalid(&at, ip, problems);
         if good && let Some(address) = names::parse_ip_lenient(ip) {
@@ -182,7 +190,7 @@ fn validate_node_ports(path: &Path, spec: &ServiceSpec, errors: &mut ErrorList) 
     }
 }
 
-fn validate_balancer(path: &Path, service: &Service, old: Option<&Service>, errors: &mut ErrorList) {
+fn validate_balancer(path: &Path, service: &Service, old: Option<&Service>, gates: &Gates, errors: &mut ErrorList) {
     let spec = &service.spec;
     let balancer = spec.type_ == "LoadBalancer";
     let at = path.child("LoadBalancerSourceRanges");
@@ -193,7 +201,7 @@ fn validate_balancer(path: &Path, service: &Service, old: Option<&Service>, erro
         let stored = old.map(|old| old.spec.load_balancer_source_ranges.as_slice()).unwrap_or_default();
         for (index, range) in spec.load_balancer_source_ranges.iter().enumerate() {
             if !stored.contains(range) {
-                errors.push_invalid(&at.index(index), range.trim(), names::cidr(range.trim()));
+                errors.push_invalid(&at.index(index), range.trim(), addresses::cidr(gates, range.trim()));
             }
         }
     } else if let Some(ranges) = service.metadata.annotations.get(SOURCE_RANGES) {
@@ -203,7 +211,8 @@ fn validate_balancer(path: &Path, service: &Service, old: Option<&Service>, erro
         }
         let stored = old.and_then(|old| old.metadata.annotations.get(SOURCE_RANGES));
         if stored != Some(ranges) && !ranges.trim().is_empty() {
-            ranges.split(',').map(str::trim).for_each(|range| errors.push_invalid(&at, range, names::cidr(range)));
+            let ranges = ranges.split(',').map(str::trim);
+            ranges.for_each(|range| errors.push_invalid(&at, range, addresses::cidr(gates, range)));
         }
     }
     match (balancer, spec.allocate_load_balancer_node_ports) {
@@ -254,7 +263,7 @@ fn validate_policies(path: &Path, spec: &ServiceSpec, errors: &mut ErrorList) {
 }
 
 /// Checks what may not change; these come before the rules of every write.
-pub(super) fn validate_update(service: &Service, old: &Service) -> ErrorList {
+pub(super) fn validate_update(service: &Service, old: &Service, gates: &Gates) -> ErrorList {
     let mut errors = ErrorList::new();
     let (new, stored, path) = (&service.spec, &old.spec, Path::new("spec"));
     let named = is_external_name(new) || is_external_name(stored);
@@ -273,7 +282,7 @@ pub(super) fn validate_update(service: &Service, old: &Service) -> ErrorList {
     if checked && new.health_check_node_port != stored.health_check_node_port {
         errors.push(path.child("healthCheckNodePort").forbidden(rules::IMMUTABLE));
     }
-    errors.extend(validate(service, Some(old)));
+    errors.extend(validate(service, Some(old), gates));
     errors
 }
 
@@ -369,7 +378,7 @@ pub(super) fn drop_other_types_fields(service: &mut Service, old: &Service) {
 }
 
 /// Checks the status that a balancer's controller writes.
-pub(super) fn validate_status(service: &Service, old: &Service) -> ErrorList {
+pub(super) fn validate_status(service: &Service, old: &Service, gates: &Gates) -> ErrorList {
     let mut errors = ErrorList::new();
     let path = Path::new("status").child("loadBalancer").child("ingress");
     let ingress = &service.status.load_balancer.ingress;
@@ -381,7 +390,7 @@ pub(super) fn validate_status(service: &Service, old: &Service) -> ErrorList {
     for (index, one) in ingress.iter().enumerate() {
         let path = path.index(index);
         if !one.ip.is_empty() && !stored.contains(one.ip.as_str()) {
-            errors.push_invalid(&path.child("ip"), &one.ip, names::ip(&one.ip));
+            errors.push_invalid(&path.child("ip"), &one.ip, addresses::ip(gates, &one.ip));
         }
         let at = path.child("ipMode");
         match (one.ip.is_empty(), &one.ip_mode) {

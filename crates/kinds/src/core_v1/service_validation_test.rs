@@ -49,7 +49,7 @@ fn specs() {
                ::1/128)"],
         ),
     ] {
-        assert_eq!(texts(&validate(&service(spec), None)), expected, "{spec}");
+        assert_eq!(texts(&validate(&service(spec), None, &Gates::default())), expected, "{spec}");
     }
 }
 
@@ -72,10 +72,10 @@ fn ranges_in_annotations() {
         ),
     ] {
         let expected: Vec<String> = expected.iter().map(|text| format!("{at}: {text}")).collect();
-        assert_eq!(texts(&validate(&with(type_, ranges), None)), expected, "{ranges}");
+        assert_eq!(texts(&validate(&with(type_, ranges), None, &Gates::default())), expected, "{ranges}");
     }
     let stored = with("LoadBalancer", "x");
-    assert_eq!(texts(&validate(&stored, Some(&stored))), Vec::<String>::new());
+    assert_eq!(texts(&validate(&stored, Some(&stored), &Gates::default())), Vec::<String>::new());
 }
 
 #[test]
@@ -85,12 +85,12 @@ fn addresses_stay_and_types_change() {
     );
     let mut new = old.clone();
     new.spec.cluster_ips = vec!["10.0.0.2".into()];
-    let found = texts(&validate_update(&new, &old));
+    let found = texts(&validate_update(&new, &old, &Gates::default()));
     assert_eq!(found, ["spec.clusterIPs[0]: Invalid value: [\"10.0.0.2\"]: may not change once set"]);
 
     let mut new = old.clone();
     new.spec.type_ = "ClusterIP".into();
     drop_other_types_fields(&mut new, &old);
     assert_eq!((new.spec.ports[0].node_port, new.spec.external_traffic_policy.as_str()), (0, ""));
-    assert_eq!(texts(&validate_update(&new, &old)), Vec::<String>::new());
+    assert_eq!(texts(&validate_update(&new, &old, &Gates::default())), Vec::<String>::new());
 }

@@ -299,7 +299,11 @@ fn features_that_nodes_declare() {
                MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"],
         ),
     ] {
-        assert_eq!(texts(&super::node_validation::validate(&node(features))), expected, "{features}");
+        assert_eq!(
+            texts(&super::node_validation::validate(&node(features), &Gates::default())),
+            expected,
+            "{features}"
+        );
     }
 }
 
@@ -311,7 +315,7 @@ fn nodes() {
     new.spec.pod_cidrs = vec!["10.0.1.0/24".into()];
     new.spec.taints[0].effect = "Never".into();
     assert_eq!(
-        texts(&super::node_validation::validate_update(Endpoint::Status, &new, &old)),
+        texts(&super::node_validation::validate_update(Endpoint::Status, &new, &old, &Gates::default())),
         [
             "spec.podCIDRs: Forbidden: node updates may not change podCIDR except from \"\" to valid",
             "metadata.taints[0].effect: Unsupported value: \"Never\": supported values: \"NoSchedule\", \

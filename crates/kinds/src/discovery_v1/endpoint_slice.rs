@@ -70,18 +70,18 @@ impl TypedRules for EndpointSliceRules {
         }
     }
 
-    fn validate(_: &RuleContext, object: &EndpointSlice) -> ErrorList {
+    fn validate(cx: &RuleContext, object: &EndpointSlice) -> ErrorList {
         let mut errors = ErrorList::new();
         slice_validation::validate(object, &mut errors);
-        slice_validation::validate_endpoints(object, &mut errors);
+        slice_validation::validate_endpoints(object, &cx.gates, &mut errors);
         errors
     }
 
-    fn validate_update(_: &RuleContext, _: Endpoint, object: &EndpointSlice, old: &EndpointSlice) -> ErrorList {
+    fn validate_update(cx: &RuleContext, _: Endpoint, object: &EndpointSlice, old: &EndpointSlice) -> ErrorList {
         let mut errors = ErrorList::new();
         slice_validation::validate(object, &mut errors);
         if object.endpoints != old.endpoints {
-            slice_validation::validate_endpoints(object, &mut errors);
+            slice_validation::validate_endpoints(object, &cx.gates, &mut errors);
         }
         if object.address_type != old.address_type {
             let value = BadValue::named(&object.address_type);

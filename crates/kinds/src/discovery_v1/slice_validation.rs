@@ -7,7 +7,9 @@ use api_machinery::names;
 use api_types::core_v1::constants::protocol;
 use api_types::discovery_v1::constants::address_type;
 use api_types::discovery_v1::{Endpoint, EndpointHints, EndpointSlice};
+use feature_gates::Gates;
 
+use crate::addresses;
 use crate::field_rules as rules;
 
 const MAX_PORTS: usize = 20_000;
@@ -40,18 +42,18 @@ pub(super) fn validate(slice: &EndpointSlice, errors: &mut ErrorList) {
 }
 
 /// Checks the endpoints.
-pub(super) fn validate_endpoints(slice: &EndpointSlice, errors: &mut ErrorList) {
+pub(super) fn validate_endpoints(slice: &EndpointSlice, gates: &Gates, errors: &mut ErrorList) {
     let path = Path::new("endpoints");
     if slice.endpoints.len() > MAX_ENDPOINTS {
         errors.push(path.too_many(slice.endpoints.len(), MAX_ENDPOINTS));
         return;
     }
     for (index, endpoint) in slice.endpoints.iter().enumerate() {
-        validate_endpoint(&path.index(index), &slice.address_type, endpoint, errors);
+        validate_endpoint(&path.index(index), (&slice.address_type, endpoint), gates, errors);
     }
 }
 
-fn validate_endpoint(path: &Path, type_: &str, endpoint: &Endpoint, errors: &mut ErrorList) {
+fn validate_endpoint(path: &Path, (type_, endpoint): (&str, &Endpoint), gates: &Gates, errors: &mut ErrorList) {
     let at = path.child("addresses");
     match endpoint.addresses.len() {
         0 => errors.push(at.required("must contain at least 1 address")),
@@ -59,7 +61,7 @@ fn validate_endpoint(path: &Path, type_: &str, endpoint: &Endpoint, errors: &mut
         _ => {}
     }
     for (index, address) in endpoint.addresses.iter().enumerate() {
-        validate_address(&at, index, type_, address, errors);
+        validate_address((&at, index), type_, address, gates, errors);
     }
     if let Some(node) = &endpoint.node_name {
         errors.push_invalid(&path.child("nodeName"), node, names::dns1123_subdomain(node));
@@ -72,11 +74,11 @@ fn validate_endpoint(path: &Path, type_: &str, endpoint: &Endpoint, errors: &mut
     }
 }
 
-fn validate_address(path: &Path, index: usize, type_: &str, address: &str, errors: &mut ErrorList) {
+fn validate_address((path, index): (&Path, usize), type_: &str, address: &str, gates: &Gates, errors: &mut ErrorList) {
     let at = path.index(index);
     let wanted = match type_ {
         "IPv4" => {
-            errors.push_invalid(&at, address, names::ip(address));
+            errors.push_invalid(&at, address, addresses::ip(gates, address));
             "must be an IPv4 address"
         }
         "IPv6" => {
@@ -142,7 +144,7 @@ mod tests {
         ] {
             let endpoint = Endpoint { addresses: vec![address.into()], ..Endpoint::default() };
             let mut errors = ErrorList::new();
-            validate_endpoint(&Path::new("e").index(0), type_, &endpoint, &mut errors);
+            validate_endpoint(&Path::new("e").index(0), (type_, &endpoint), &Gates::default(), &mut errors);
             let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
             assert_eq!(texts, expected, "{type_} {address}");
         }

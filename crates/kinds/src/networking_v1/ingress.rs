@@ -54,14 +54,14 @@ impl TypedRules for IngressRules {
         crate::object_name::dns_subdomain(name, prefix)
     }
 
-    fn validate(_: &RuleContext, object: &Ingress) -> ErrorList {
-        validation::validate(object)
+    fn validate(cx: &RuleContext, object: &Ingress) -> ErrorList {
+        validation::validate(object, &cx.gates)
     }
 
-    fn validate_update(_: &RuleContext, endpoint: Endpoint, object: &Ingress, old: &Ingress) -> ErrorList {
+    fn validate_update(cx: &RuleContext, endpoint: Endpoint, object: &Ingress, old: &Ingress) -> ErrorList {
         match endpoint {
-            Endpoint::Status => validation::validate_status(object, old),
-            Endpoint::Main | Endpoint::Other(_) => validation::validate_update(object, old),
+            Endpoint::Status => validation::validate_status(object, old, &cx.gates),
+            Endpoint::Main | Endpoint::Other(_) => validation::validate_update(object, old, &cx.gates),
         }
     }
 

@@ -7,8 +7,11 @@ use api_types::networking_v1::constants::path_type;
 use api_types::networking_v1::{
     HTTPIngressPath, Ingress, IngressBackend, IngressRule, IngressServiceBackend, IngressSpec,
 };
+use feature_gates::Gates;
 
+use crate::addresses;
 use crate::field_rules as rules;
+use crate::gates::RELAXED_SERVICE_NAMES;
 
 /// The older way to name the class.
 pub(super) const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
@@ -18,29 +21,37 @@ const NOT_IN_PATHS: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
 const NOT_AT_THE_END: [&str; 2] = ["/..", "/."];
 
 /// What is not held against an ingress, as the stored one breaks it already.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Stored {
     bad_secret_names: bool,
     bad_wildcard_rules: bool,
+    /// Names of Services may begin with a digit: those of the stored one do, or all may.
+    relaxed_names: bool,
 }
 
 impl Stored {
-    fn of(old: &IngressSpec) -> Self {
+    fn nothing(gates: &Gates) -> Self {
+        let relaxed_names = gates.enabled(RELAXED_SERVICE_NAMES);
+        Self { bad_secret_names: false, bad_wildcard_rules: false, relaxed_names }
+    }
+
+    fn of(old: &IngressSpec, gates: &Gates) -> Self {
         let bad_secret = |name: &str| !name.is_empty() && !names::dns1123_subdomain(name).is_empty();
         let bad_rule = |rule: &IngressRule| {
             let mut errors = ErrorList::new();
-            validate_http(&Path::nil(), rule, &mut errors);
+            validate_http(&Path::nil(), rule, Self::nothing(gates), &mut errors);
             rule.host.contains('*') && !errors.is_empty()
         };
         Self {
             bad_secret_names: old.tls.iter().any(|tls| bad_secret(&tls.secret_name)),
             bad_wildcard_rules: old.rules.iter().any(bad_rule),
+            relaxed_names: gates.enabled(RELAXED_SERVICE_NAMES) || names_services_relaxed(old),
         }
     }
 }
 
 /// Checks an ingress that is to be created.
-pub(super) fn validate(ingress: &Ingress) -> ErrorList {
+pub(super) fn validate(ingress: &Ingress, gates: &Gates) -> ErrorList {
     let mut errors = ErrorList::new();
     let class = ingress.spec.ingress_class_name.as_ref();
     if let (Some(annotation), Some(class)) = (ingress.metadata.annotations.get(CLASS_ANNOTATION), class)
@@ -50,14 +61,14 @@ pub(super) fn validate(ingress: &Ingress) -> ErrorList {
         let at = Path::new("annotations").child(CLASS_ANNOTATION);
         errors.push(at.invalid(annotation, "must match `ingressClassName` when both are specified"));
     }
-    validate_spec(&Path::new("spec"), &ingress.spec, Stored::default(), &mut errors);
+    validate_spec(&Path::new("spec"), &ingress.spec, Stored::nothing(gates), &mut errors);
     errors
 }
 
 /// Checks an ingress that is to replace `old`.
-pub(super) fn validate_update(ingress: &Ingress, old: &Ingress) -> ErrorList {
+pub(super) fn validate_update(ingress: &Ingress, old: &Ingress, gates: &Gates) -> ErrorList {
     let mut errors = ErrorList::new();
-    validate_spec(&Path::new("spec"), &ingress.spec, Stored::of(&old.spec), &mut errors);
+    validate_spec(&Path::new("spec"), &ingress.spec, Stored::of(&old.spec, gates), &mut errors);
     errors
 }
 
@@ -67,13 +78,13 @@ fn validate_spec(path: &Path, spec: &IngressSpec, stored: Stored, errors: &mut E
         errors.push(path.invalid(BadValue::null(), detail));
     }
     if let Some(backend) = &spec.default_backend {
-        validate_backend(&path.child("defaultBackend"), backend, errors);
+        validate_backend(&path.child("defaultBackend"), backend, stored, errors);
     }
     for (index, rule) in spec.rules.iter().enumerate() {
         let at = path.child("rules").index(index);
         validate_host(&at.child("host"), &rule.host, errors);
         if !(stored.bad_wildcard_rules && rule.host.contains('*')) {
-            validate_http(&at, rule, errors);
+            validate_http(&at, rule, stored, errors);
         }
     }
     for (index, tls) in spec.tls.iter().enumerate() {
@@ -104,18 +115,18 @@ fn validate_host(path: &Path, host: &str, errors: &mut ErrorList) {
     errors.push_invalid(path, host, host_problems(host));
 }
 
-fn validate_http(path: &Path, rule: &IngressRule, errors: &mut ErrorList) {
+fn validate_http(path: &Path, rule: &IngressRule, stored: Stored, errors: &mut ErrorList) {
     let Some(http) = &rule.ingress_rule_value.http else { return };
     let path = path.child("http").child("paths");
     if http.paths.is_empty() {
         errors.push(path.required(""));
     }
     for (index, one) in http.paths.iter().enumerate() {
-        validate_path(&path.index(index), one, errors);
+        validate_path(&path.index(index), one, stored, errors);
     }
 }
 
-fn validate_path(path: &Path, one: &HTTPIngressPath, errors: &mut ErrorList) {
+fn validate_path(path: &Path, one: &HTTPIngressPath, stored: Stored, errors: &mut ErrorList) {
     let Some(path_type) = &one.path_type else {
         errors.push(path.child("pathType").required("pathType must be specified"));
         return;
@@ -135,7 +146,7 @@ fn validate_path(path: &Path, one: &HTTPIngressPath, errors: &mut ErrorList) {
         }
         other => rules::one_of(&path.child("pathType"), other, path_type::ALL, errors),
     }
-    validate_backend(&path.child("backend"), &one.backend, errors);
+    validate_backend(&path.child("backend"), &one.backend, stored, errors);
 }
 
 fn validate_plain_path(at: &Path, value: &str, errors: &mut ErrorList) {
@@ -147,13 +158,21 @@ fn validate_plain_path(at: &Path, value: &str, errors: &mut ErrorList) {
     }
 }
 
-fn validate_backend(path: &Path, backend: &IngressBackend, errors: &mut ErrorList) {
+fn validate_backend(path: &Path, backend: &IngressBackend, stored: Stored, errors: &mut ErrorList) {
     match (&backend.resource, &backend.service) {
         (Some(_), Some(_)) => errors.push(path.invalid("", "cannot set both resource and service backends")),
         (Some(resource), None) => validate_resource(&path.child("resource"), resource, errors),
-        (None, Some(service)) => validate_service(path, service, errors),
+        (None, Some(service)) => validate_service(path, service, stored, errors),
         (None, None) => errors.push(path.invalid("", "resource or service backend is required")),
     }
+}
+
+/// Whether a Service is named that begins with a digit.
+fn names_services_relaxed(spec: &IngressSpec) -> bool {
+    let paths = spec.rules.iter().filter_map(|rule| rule.ingress_rule_value.http.as_ref()).flat_map(|http| &http.paths);
+    let mut backends = spec.default_backend.iter().chain(paths.map(|path| &path.backend));
+    let is_relaxed = |service: &IngressServiceBackend| !names::dns1035_label(&service.name).is_empty();
+    backends.any(|backend| backend.service.as_ref().is_some_and(is_relaxed))
 }
 
 fn validate_resource(path: &Path, resource: &TypedLocalObjectReference, errors: &mut ErrorList) {
@@ -164,8 +183,9 @@ fn validate_resource(path: &Path, resource: &TypedLocalObjectReference, errors: 
     rules::named(&path.child("name"), &resource.name, names::path_segment_name, errors);
 }
 
-fn validate_service(path: &Path, service: &IngressServiceBackend, errors: &mut ErrorList) {
-    rules::named(&path.child("service").child("name"), &service.name, names::dns1123_label, errors);
+fn validate_service(path: &Path, service: &IngressServiceBackend, stored: Stored, errors: &mut ErrorList) {
+    let rule: rules::NameRule = if stored.relaxed_names { names::dns1123_label } else { names::dns1035_label };
+    rules::named(&path.child("service").child("name"), &service.name, rule, errors);
     let port = &service.port;
     let at = path.child("service").child("port");
     match (port.name.is_empty(), port.number) {
@@ -177,14 +197,14 @@ fn validate_service(path: &Path, service: &IngressServiceBackend, errors: &mut E
 }
 
 /// Checks a status that is to replace that of `old`; addresses that are stored pass.
-pub(super) fn validate_status(ingress: &Ingress, old: &Ingress) -> ErrorList {
+pub(super) fn validate_status(ingress: &Ingress, old: &Ingress, gates: &Gates) -> ErrorList {
     let mut errors = ErrorList::new();
     let path = Path::new("status").child("loadBalancer").child("ingress");
     let stored = &old.status.load_balancer.ingress;
     for (index, one) in ingress.status.load_balancer.ingress.iter().enumerate() {
         let path = path.index(index);
         if !one.ip.is_empty() && !stored.iter().any(|old| old.ip == one.ip) {
-            errors.push_invalid(&path.child("ip"), &one.ip, names::ip(&one.ip));
+            errors.push_invalid(&path.child("ip"), &one.ip, addresses::ip(gates, &one.ip));
         }
         if !one.hostname.is_empty() {
             let at = path.child("hostname");

@@ -46,12 +46,12 @@ impl TypedRules for NetworkPolicyRules {
         }
     }
 
-    fn validate(_: &RuleContext, object: &NetworkPolicy) -> ErrorList {
-        validation::validate(&object.spec, None)
+    fn validate(cx: &RuleContext, object: &NetworkPolicy) -> ErrorList {
+        validation::validate(&object.spec, None, &cx.gates)
     }
 
-    fn validate_update(_: &RuleContext, _: Endpoint, object: &NetworkPolicy, old: &NetworkPolicy) -> ErrorList {
-        validation::validate(&object.spec, Some(&old.spec))
+    fn validate_update(cx: &RuleContext, _: Endpoint, object: &NetworkPolicy, old: &NetworkPolicy) -> ErrorList {
+        validation::validate(&object.spec, Some(&old.spec), &cx.gates)
     }
 
     fn warnings(object: &NetworkPolicy, _: Option<&NetworkPolicy>) -> Vec<String> {

@@ -8,8 +8,10 @@ use api_machinery::names;
 use api_types::core_v1::constants::protocol;
 use api_types::networking_v1::constants::policy_type;
 use api_types::networking_v1::{IPBlock, NetworkPolicyPeer, NetworkPolicyPort, NetworkPolicySpec};
+use feature_gates::Gates;
 
 use crate::address_warnings;
+use crate::addresses;
 use crate::field_rules as rules;
 use crate::label_selector::{self, Values};
 
@@ -32,26 +34,27 @@ fn blocks<'a>(spec: &'a NetworkPolicySpec) -> impl Iterator<Item = (Path, &'a IP
 /// What is not held against a policy, as the stored one has it already.
 struct Stored<'a> {
     blocks: BTreeSet<&'a str>,
+    gates: &'a Gates,
     values: Values,
 }
 
 impl<'a> Stored<'a> {
-    fn of(old: Option<&'a NetworkPolicySpec>) -> Self {
+    fn of(old: Option<&'a NetworkPolicySpec>, gates: &'a Gates) -> Self {
         let texts = |(_, block): (Path, &'a IPBlock)| std::iter::once(&block.cidr).chain(&block.except);
         let blocks = old.into_iter().flat_map(blocks).flat_map(texts).map(String::as_str).collect();
         let bad = old.is_some_and(|old| label_selector::is_bad(&old.pod_selector));
-        Self { blocks, values: if bad { Values::AsStored } else { Values::Checked } }
+        Self { blocks, gates, values: if bad { Values::AsStored } else { Values::Checked } }
     }
 
     fn block_problems(&self, text: &str) -> Vec<String> {
-        if self.blocks.contains(text) { Vec::new() } else { names::cidr(text) }
+        if self.blocks.contains(text) { Vec::new() } else { addresses::cidr(self.gates, text) }
     }
 }
 
 /// Checks what a policy says. `old` is the stored one on updates.
-pub(super) fn validate(spec: &NetworkPolicySpec, old: Option<&NetworkPolicySpec>) -> ErrorList {
+pub(super) fn validate(spec: &NetworkPolicySpec, old: Option<&NetworkPolicySpec>, gates: &Gates) -> ErrorList {
     let mut errors = ErrorList::new();
-    let stored = Stored::of(old);
+    let stored = Stored::of(old, gates);
     let path = Path::new("spec");
     label_selector::validate(&path.child("podSelector"), &spec.pod_selector, stored.values, &mut errors);
     for (index, rule) in spec.ingress.iter().enumerate() {

@@ -3,9 +3,10 @@
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_types::networking_v1::{ServiceCIDR, ServiceCIDRSpec};
-use feature_gates::MinorVersion;
+use feature_gates::{Gates, MinorVersion};
 
 use crate::field_rules::IMMUTABLE;
+use crate::gates::SERVICE_CIDR_STATUS;
 use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::internal_json;
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
@@ -33,13 +34,32 @@ impl TypedRules for ServiceCIDRRules {
     const COLUMNS: &'static [Cell<ServiceCIDR>] =
         &[Cell::NAME, Cell::text("CIDRs", |object, _| object.spec.cidrs.join(",").into()), Cell::AGE];
     const FORMER: &'static [Former] = &[Former::same("networking.k8s.io/v1alpha1")];
-    const STRATEGY: Strategy = Strategy::Status;
     const STATUS_KEEPS_METADATA: bool = true;
     const METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
     const STATUS_METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn gated_reset_fields(gates: &Gates, subresource: &str) -> &'static [&'static str] {
+        match subresource {
+            "" if !gates.enabled(SERVICE_CIDR_STATUS) => &[],
+            _ => Self::reset_fields(subresource),
+        }
+    }
+
+    fn prepare_create(cx: &RuleContext, object: &mut ServiceCIDR) {
+        if cx.gates.enabled(SERVICE_CIDR_STATUS) {
+            Strategy::Status.prepare_create(object);
+        }
+    }
+
+    /// Before its status was kept to its own endpoint, it was written with the rest, too.
+    fn prepare_update(cx: &RuleContext, endpoint: Endpoint, object: &mut ServiceCIDR, old: &ServiceCIDR) {
+        if endpoint != Endpoint::Main || cx.gates.enabled(SERVICE_CIDR_STATUS) {
+            Strategy::Status.prepare_update(endpoint, object, old);
+        }
     }
 
     fn validate(_: &RuleContext, object: &ServiceCIDR) -> ErrorList {

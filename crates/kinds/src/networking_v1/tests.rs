@@ -3,6 +3,7 @@
 use api_machinery::field_path::ErrorList;
 use api_machinery::reflect::Reflect;
 use api_types::networking_v1::{Ingress, IngressClass, NetworkPolicy};
+use feature_gates::Gates;
 
 use crate::rules::{Endpoint, RuleContext, TypedRules};
 
@@ -30,7 +31,7 @@ fn backend(backend: &str) -> String {
 }
 
 fn ingress_texts(spec: &str) -> Vec<String> {
-    texts(&super::ingress_validation::validate(&ingress(spec)))
+    texts(&super::ingress_validation::validate(&ingress(spec), &Gates::default()))
 }
 
 #[test]
@@ -127,8 +128,11 @@ fn ingress_classes_are_named_once() {
     named.spec.ingress_class_name = Some("b".into());
     let expected = "annotations.kubernetes.io/ingress.class: Invalid value: \"a\": must match `ingressClassName` when \
                     both are specified";
-    assert_eq!(texts(&super::ingress_validation::validate(&named)), [expected]);
-    assert_eq!(texts(&super::ingress_validation::validate_update(&named, &named)), Vec::<String>::new());
+    assert_eq!(texts(&super::ingress_validation::validate(&named, &Gates::default())), [expected]);
+    assert_eq!(
+        texts(&super::ingress_validation::validate_update(&named, &named, &Gates::default())),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
@@ -136,7 +140,7 @@ fn what_an_ingress_breaks_already_may_stay() {
     let bad = r#"{"tls":[{"secretName":"Bad"}],"rules":[{"host":"*.a.b","http":{"paths":[]}}]}"#;
     let old = ingress(bad);
     assert_eq!(ingress_texts(bad).len(), 2);
-    assert_eq!(texts(&super::ingress_validation::validate_update(&old, &old)), Vec::<String>::new());
+    assert_eq!(texts(&super::ingress_validation::validate_update(&old, &old, &Gates::default())), Vec::<String>::new());
 }
 
 #[test]
@@ -211,7 +215,11 @@ fn policy(spec: &str) -> NetworkPolicy {
 
 fn policy_texts(spec: &str, old: Option<&str>) -> Vec<String> {
     let old = old.map(policy);
-    texts(&super::network_policy_validation::validate(&policy(spec).spec, old.as_ref().map(|old| &old.spec)))
+    texts(&super::network_policy_validation::validate(
+        &policy(spec).spec,
+        old.as_ref().map(|old| &old.spec),
+        &Gates::default(),
+    ))
 }
 
 #[test]

@@ -16,6 +16,8 @@ use api_machinery::field_path::Path;
 use api_machinery::names;
 use api_machinery::object::Object;
 use api_types::core_v1::Toleration;
+use component_helpers::taints::Comparing;
+use component_helpers::tolerations::compare_numbers;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     storage: Some(StorageInfo::of::<RuntimeClass>("runtimeclasses", "WQTu1GL3T2Q=")),
@@ -44,31 +46,13 @@ impl TypedRules for RuntimeClassRules {
         round_up(object.overhead.iter_mut().map(|overhead| &mut overhead.pod_fixed));
     }
 
-    fn validate(_: &RuleContext, object: &RuntimeClass) -> ErrorList {
-        let mut errors = ErrorList::new();
-        field_rules::named(&Path::new("handler"), &object.handler, names::dns1123_label, &mut errors);
-        if let Some(overhead) = &object.overhead {
-            validate_overhead_amounts(&Path::new("overhead"), &overhead.pod_fixed, &mut errors);
-        }
-        let Some(scheduling) = &object.scheduling else { return errors };
-        let path = Path::new("scheduling");
-        errors.extend(names::labels(&path.child("nodeSelector"), &scheduling.node_selector));
-        let path = path.child("tolerations");
-        let same = |one: &Toleration, other: &Toleration| {
-            (&one.key, &one.operator, &one.value, &one.effect)
-                == (&other.key, &other.operator, &other.value, &other.effect)
-        };
-        validate_tolerations(&path, &scheduling.tolerations, &mut errors);
-        for (index, toleration) in scheduling.tolerations.iter().enumerate() {
-            if scheduling.tolerations.iter().take(index).any(|earlier| same(earlier, toleration)) {
-                errors.push(path.index(index).duplicate(internal_json::bad_value(toleration)));
-            }
-        }
-        errors
+    fn validate(cx: &RuleContext, object: &RuntimeClass) -> ErrorList {
+        checked(object, Comparing::by(&cx.gates))
     }
 
     fn validate_update(cx: &RuleContext, _: Endpoint, object: &RuntimeClass, old: &RuntimeClass) -> ErrorList {
-        let mut errors = Self::validate(cx, object);
+        let compared = old.scheduling.as_ref().is_some_and(|stored| compare_numbers(&stored.tolerations));
+        let mut errors = checked(object, if compared { Comparing::Numbers } else { Comparing::by(&cx.gates) });
         if object.handler != old.handler {
             errors.push(Path::new("handler").invalid(&object.handler, field_rules::IMMUTABLE));
         }
@@ -80,6 +64,28 @@ impl TypedRules for RuntimeClassRules {
         let texts = keys.filter_map(|key| deprecated_label(key));
         texts.map(|text| format!("scheduling.nodeSelector: {text}")).collect()
     }
+}
+
+fn checked(object: &RuntimeClass, comparing: Comparing) -> ErrorList {
+    let mut errors = ErrorList::new();
+    field_rules::named(&Path::new("handler"), &object.handler, names::dns1123_label, &mut errors);
+    if let Some(overhead) = &object.overhead {
+        validate_overhead_amounts(&Path::new("overhead"), &overhead.pod_fixed, &mut errors);
+    }
+    let Some(scheduling) = &object.scheduling else { return errors };
+    let path = Path::new("scheduling");
+    errors.extend(names::labels(&path.child("nodeSelector"), &scheduling.node_selector));
+    let path = path.child("tolerations");
+    let same = |one: &Toleration, other: &Toleration| {
+        (&one.key, &one.operator, &one.value, &one.effect) == (&other.key, &other.operator, &other.value, &other.effect)
+    };
+    validate_tolerations(&path, &scheduling.tolerations, comparing, &mut errors);
+    for (index, toleration) in scheduling.tolerations.iter().enumerate() {
+        if scheduling.tolerations.iter().take(index).any(|earlier| same(earlier, toleration)) {
+            errors.push(path.index(index).duplicate(internal_json::bad_value(toleration)));
+        }
+    }
+    errors
 }
 
 /// What a class is stood in a spec at first.

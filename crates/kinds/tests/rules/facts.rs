@@ -1,5 +1,6 @@
 //! The tables of names, verbs, columns and storage beside the facts of upstream's release.
 
+use feature_gates::Gates;
 use kinds::info::SubresourceInfo;
 use kinds::rules::{Endpoint, Rules};
 use serde_json::{Value, json};
@@ -154,7 +155,13 @@ fn what_nobody_owns_through_a_status_stays_as_it_is_stored() {
         rules.prepare_update(&context(), Endpoint::Status, &mut *object, &*read(rules, "{}"));
         let keeps = object.meta().annotations.is_empty();
         let info = rules.info();
-        assert_eq!(keeps, rules.reset_fields("status").contains(&"metadata"), "{}/{}", info.group, info.resource);
+        assert_eq!(
+            keeps,
+            rules.reset_fields(&Gates::default(), "status").contains(&"metadata"),
+            "{}/{}",
+            info.group,
+            info.resource
+        );
         kept.extend(keeps.then_some(info.resource));
     }
     kept.sort_unstable();

@@ -206,6 +206,43 @@ const ROWS: &[Row] = &[
         r#"{"spec":{"dataSourceRef":{"kind":"PersistentVolumeClaim","name":"a","namespace":"b"}}}"#,
     ),
     (
+        "pods",
+        &[gates::CONTAINER_RESTART_RULES],
+        "restartPolicyRules",
+        r#"{"spec":{"containers":[{"name":"c","restartPolicy":"Never","restartPolicyRules":[{"action":"Restart"}]}]}}"#,
+    ),
+    (
+        "pods",
+        &[gates::ENV_FILES],
+        "fileKeyRef",
+        r#"{"spec":{"containers":[{"name":"c","env":[{"name":"e","valueFrom":{"fileKeyRef":{"key":"k"}}}]}]}}"#,
+    ),
+    ("pods", &[gates::HOSTNAME_OVERRIDE], "hostnameOverride", r#"{"spec":{"hostnameOverride":"h"}}"#),
+    (
+        "pods",
+        &[gates::SPREAD_BY_LABEL_KEYS],
+        "matchLabelKeys",
+        r#"{"spec":{"topologySpreadConstraints":[{"topologyKey":"k","matchLabelKeys":["a"]}]}}"#,
+    ),
+    (
+        "apps/deployments",
+        &[gates::TERMINATING_REPLICAS],
+        "terminatingReplicas",
+        r#"{"status":{"terminatingReplicas":1}}"#,
+    ),
+    (
+        "apps/replicasets",
+        &[gates::TERMINATING_REPLICAS],
+        "terminatingReplicas",
+        r#"{"status":{"terminatingReplicas":1}}"#,
+    ),
+    (
+        "apiextensions.k8s.io/customresourcedefinitions",
+        &[gates::DEFINITION_GENERATIONS],
+        "observedGeneration",
+        r#"{"status":{"observedGeneration":1,"conditions":[{"type":"Established","observedGeneration":1}]}}"#,
+    ),
+    (
         GROUPS,
         &[gates::TOPOLOGY_AWARE_GROUPS],
         "topology",

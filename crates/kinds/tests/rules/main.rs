@@ -58,7 +58,7 @@ fn updated(name: &str, endpoint: Endpoint, new: &str, old: &str) -> Vec<String> 
     let old = read(rules, old);
     let mut new = read(rules, new);
     rules.prepare_update(&context(), endpoint, &mut *new, &*old);
-    let mut errors = rules.validate_as_new(endpoint, &*new, &*old).unwrap_or_default();
+    let mut errors = rules.validate_as_new(&context(), endpoint, &*new, &*old).unwrap_or_default();
     errors.extend(rules.validate_update(&context(), endpoint, &*new, &*old));
     errors.iter().map(ToString::to_string).collect()
 }

@@ -2,6 +2,7 @@
 
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_types::core_v1::ServiceSpec;
+use feature_gates::Gates;
 
 use super::network::Family;
 
@@ -17,7 +18,12 @@ pub(crate) fn is_headless(spec: &ServiceSpec) -> bool {
 }
 
 /// Fills in families and policy. `cluster` are the cluster's families, its default first.
-pub(crate) fn fill_in(spec: &mut ServiceSpec, old: Option<&ServiceSpec>, cluster: &[Family]) -> Result<(), ErrorList> {
+pub(crate) fn fill_in(
+    spec: &mut ServiceSpec,
+    old: Option<&ServiceSpec>,
+    cluster: &[Family],
+    gates: &Gates,
+) -> Result<(), ErrorList> {
     if spec.type_ == EXTERNAL_NAME || old.is_some_and(|old| is_settled(spec, old)) {
         return Ok(());
     }
@@ -26,7 +32,7 @@ pub(crate) fn fill_in(spec: &mut ServiceSpec, old: Option<&ServiceSpec>, cluster
         let kept = old.and_then(|old| old.ip_family_policy.clone());
         spec.ip_family_policy = Some(kept.unwrap_or_else(|| if selectorless { REQUIRE } else { SINGLE }.to_owned()));
     }
-    check_block(spec).into_result()?;
+    check_block(spec, gates).into_result()?;
     if let Some(old) = old {
         release_second(spec, old).into_result()?;
     }
@@ -60,7 +66,7 @@ fn spec_path(field: &'static str) -> Path {
     Path::new("spec").child(field)
 }
 
-fn check_block(spec: &ServiceSpec) -> ErrorList {
+fn check_block(spec: &ServiceSpec, gates: &Gates) -> ErrorList {
     let mut errors = ErrorList::new();
     let (ips, list) = (spec_path("clusterIPs"), || BadValue::list(&spec.cluster_ips));
     if !spec.cluster_ip.is_empty() && spec.cluster_ips.is_empty() {
@@ -85,14 +91,14 @@ fn check_block(spec: &ServiceSpec) -> ErrorList {
     if spec.cluster_ips.len() > 1 && spec.cluster_ips.first().is_some_and(|first| first == NONE) {
         errors.push(ips.invalid(list(), "'None' must be the first and only value"));
     }
-    check_addresses(spec, &ips, &mut errors);
+    check_addresses(spec, &ips, gates, &mut errors);
     errors
 }
 
-fn check_addresses(spec: &ServiceSpec, ips: &Path, errors: &mut ErrorList) {
+fn check_addresses(spec: &ServiceSpec, ips: &Path, gates: &Gates, errors: &mut ErrorList) {
     let before = errors.len();
     for (index, text) in spec.cluster_ips.iter().enumerate().filter(|(_, text)| *text != NONE) {
-        errors.push_invalid(&ips.index(index), text, api_machinery::names::ip(text));
+        errors.push_invalid(&ips.index(index), text, kinds::addresses::ip(gates, text));
     }
     let list = || BadValue::list(&spec.cluster_ips);
     if spec.cluster_ips.len() > 2 {
@@ -238,7 +244,7 @@ mod tests {
             ("wrong family", spec(None, &["10.0.0.1"], &["IPv6"]), dual, Err("as indicated by `ipFamilies[0]`")),
         ];
         for (name, mut spec, cluster, expected) in cases {
-            match (fill_in(&mut spec, None, cluster), expected) {
+            match (fill_in(&mut spec, None, cluster, &Gates::default()), expected) {
                 (Ok(()), Ok(families)) => assert_eq!(spec.ip_families, families, "{name}"),
                 (Err(errors), Err(text)) => assert!(errors.to_string().contains(text), "{name}: {errors}"),
                 (outcome, _) => panic!("{name}: {outcome:?}"),

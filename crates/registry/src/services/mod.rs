@@ -29,6 +29,7 @@ use api_machinery::object::{Kind, Object};
 use api_machinery::status::ApiError;
 use api_types::core_v1::{Service, ServiceSpec};
 use async_trait::async_trait;
+use feature_gates::Gates;
 use storage::{Backend, Expect, Key, Write};
 
 use crate::companion::{Companion, Entry, WriteResult};
@@ -84,6 +85,7 @@ pub(crate) struct Reservation {
 pub(crate) struct ServiceCompanion {
     /// The cluster's families, its default first.
     families: Vec<Family>,
+    gates: Gates,
     allocator: AddressAllocator,
     ports: Range,
     first_port: u16,
@@ -113,6 +115,7 @@ impl ServiceCompanion {
             Arc::clone(&options.allocation),
         );
         Self {
+            gates: options.gates.clone(),
             families: options.services.cluster_ip_ranges.iter().map(|cidr| cidr.family()).collect(),
             allocator: AddressAllocator::new(registry, options),
             ports,
@@ -177,7 +180,8 @@ impl Companion for ServiceCompanion {
         if !service.spec.cluster_ip.is_empty() && service.spec.cluster_ips.is_empty() {
             service.spec.cluster_ips = vec![service.spec.cluster_ip.clone()];
         }
-        families::fill_in(&mut service.spec, None, &self.families).map_err(|errors| invalid(service, &errors))?;
+        families::fill_in(&mut service.spec, None, &self.families, &self.gates)
+            .map_err(|errors| invalid(service, &errors))?;
         self.claim(cx, service, None).await
     }
 
@@ -191,7 +195,7 @@ impl Companion for ServiceCompanion {
             return Ok(Reservation::default());
         };
         keep_allocated(&mut service.spec, &old.spec);
-        families::fill_in(&mut service.spec, Some(&old.spec), &self.families)
+        families::fill_in(&mut service.spec, Some(&old.spec), &self.families, &self.gates)
             .map_err(|errors| invalid(service, &errors))?;
         self.claim(cx, service, Some(old)).await
     }

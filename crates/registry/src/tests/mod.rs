@@ -4,6 +4,7 @@ mod allocation;
 mod deletion;
 mod lists;
 mod pods;
+mod unreadable;
 mod values;
 mod versions;
 mod warnings;

@@ -14,8 +14,8 @@ use crate::context::Patch;
 
 /// Adds the number of its key to every byte, and says which key it was.
 #[derive(Default)]
-struct Shifted {
-    newest: AtomicU8,
+pub(super) struct Shifted {
+    pub(super) newest: AtomicU8,
 }
 
 #[async_trait]
@@ -34,8 +34,13 @@ impl Transformer for Shifted {
 }
 
 async fn fixture(shifted: &Arc<Shifted>, cached: bool) -> Fixture {
+    gated(shifted, cached, false).await
+}
+
+pub(super) async fn gated(shifted: &Arc<Shifted>, cached: bool, unsafe_deletion: bool) -> Fixture {
     let shifted = Arc::clone(shifted);
     Fixture::with(move |options| {
+        options.gates = options.gates.with(crate::UNSAFE_DELETION, unsafe_deletion);
         if !cached {
             options.uncached.insert("configmaps".into());
         }

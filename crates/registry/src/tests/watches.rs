@@ -167,7 +167,7 @@ async fn history_that_is_gone_is_an_event_of_the_watch() {
     let last = watch.next().await;
     assert_eq!(described(&last), "ERROR too old resource version: 2 (52)");
     let Some(Event::Error(fault)) = last else { panic!("an error") };
-    assert_eq!(crate::watch_fault(&fault).code, 410);
+    assert_eq!(crate::watch_fault(&fault, &feature_gates::Gates::default()).code, 410);
     assert!(watch.next().await.is_none());
 
     let future = ListOptions {

@@ -57,6 +57,7 @@ pub const COMPONENT: Component = Component {
     flags: flags::FLAGS,
     gates: Known::switching(&[
         &[COORDINATED_ELECTION, config::BATCHING, NODE_EXPECTATION],
+        plugins::PLACING_GATES,
         component_base::zpages::GATES,
         plugins::VOLUME_GATES,
         plugins::DEVICE_GATES,

@@ -36,6 +36,7 @@ mod volume_tests;
 mod volume_zone;
 
 use component_base::Feature;
+use component_base::shared_gates::{COMPARING_TOLERATIONS, SPREAD_BY_LABEL_KEYS};
 
 use crate::framework::{Descriptor, GANG_SCHEDULING, GENERIC_WORKLOAD, GROUP_PREEMPTION, TOPOLOGY_AWARE_GROUPS};
 use crate::preemption;
@@ -69,6 +70,9 @@ pub const ALL: &[Descriptor] = &[
 
 /// The gates of volume plugins that have both sides.
 pub(crate) const VOLUME_GATES: &[Feature] = &[CAPACITY_SCORING, node_volume_limits::LIMIT_SCALING];
+
+/// The gates of what pods say of nodes, and of the pods on them.
+pub(crate) const PLACING_GATES: &[Feature] = &[COMPARING_TOLERATIONS, SPREAD_BY_LABEL_KEYS];
 
 /// The plugin that rejects nodes without room.
 pub(crate) const FIT: &str = node_resources_fit::NAME;

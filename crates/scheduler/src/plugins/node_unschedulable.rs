@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api_types::core_v1::{Pod, Taint};
-use component_helpers::taints;
+use component_helpers::taints::{self, Comparing};
 
 use crate::framework::{
     Action, BuildCx, CycleState, EventObject, Filter, Hint, Plugin, PluginError, Registration, Resource, Status,
@@ -33,15 +33,22 @@ pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, PluginError> 
         }),
         Registration::hinted(Resource::Pod, Action::POD_TOLERATION, move |pod: &Pod, object| {
             let same = object.pod().filter(|other| other.metadata.uid == pod.metadata.uid);
-            Hint::queue_if(same.is_some_and(|pod| taints::any_tolerates(&pod.spec.tolerations, &tolerates.taint)))
+            Hint::queue_if(same.is_some_and(|pod| tolerates.tolerated(pod)))
         }),
     ];
     Ok(Plugin::new(NAME).filter(plugin).wakes_on(events).signed_by(by_tolerations))
 }
 
+impl NodeUnschedulable {
+    /// The taint has no value, so that there is nothing to compare.
+    fn tolerated(&self, pod: &Pod) -> bool {
+        taints::any_tolerates(&pod.spec.tolerations, &self.taint, Comparing::Texts)
+    }
+}
+
 impl Filter for NodeUnschedulable {
     fn filter(&self, _: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> StatusResult {
-        if !node.node.spec.unschedulable || taints::any_tolerates(&pod.pod.spec.tolerations, &self.taint) {
+        if !node.node.spec.unschedulable || self.tolerated(&pod.pod) {
             return Ok(());
         }
         Err(Status::unresolvable(REASON))

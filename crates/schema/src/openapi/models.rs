@@ -26,6 +26,15 @@ pub enum Dialect {
     V3,
 }
 
+/// Whether models of built-in kinds say which values a text may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choices {
+    /// As far as it is known.
+    Told,
+    /// For no text.
+    Untold,
+}
+
 impl Dialect {
     /// The text of a reference to a model.
     pub(super) fn reference(self, name: &str) -> String {
@@ -53,8 +62,8 @@ fn table_of<T: Field>() -> Option<&'static StructType> {
 }
 
 /// The models of these resources and of all that they refer to, by name.
-pub fn definitions(resources: &[Resource<'_>], dialect: Dialect) -> BTreeMap<String, Value> {
-    let mut builder = Builder { dialect, models: BTreeMap::new(), raw_model: None };
+pub fn definitions(resources: &[Resource<'_>], dialect: Dialect, choices: Choices) -> BTreeMap<String, Value> {
+    let mut builder = Builder { dialect, choices, models: BTreeMap::new(), raw_model: None };
     for resource in resources {
         builder.add_resource(resource);
     }
@@ -68,7 +77,8 @@ pub fn definitions(resources: &[Resource<'_>], dialect: Dialect) -> BTreeMap<Str
 
 /// The models of discovery documents.
 pub(super) fn discovery_definitions(dialect: Dialect) -> BTreeMap<String, Value> {
-    let mut builder = Builder { dialect, models: BTreeMap::new(), raw_model: None };
+    let choices = Choices::Told;
+    let mut builder = Builder { dialect, choices, models: BTreeMap::new(), raw_model: None };
     let tables = [table_of::<APIVersions>(), table_of::<APIGroup>()];
     tables.into_iter().flatten().for_each(|table| builder.add_table(table));
     for kind in ["APIVersions", "APIGroup"] {
@@ -107,6 +117,7 @@ fn collect_references(value: &Value, names: &mut Vec<String>) {
 
 struct Builder {
     dialect: Dialect,
+    choices: Choices,
     models: BTreeMap<String, Value>,
     /// The model of free-form values in the struct at hand, when it is not the usual one.
     raw_model: Option<&'static str>,
@@ -246,7 +257,7 @@ impl Builder {
                 _ if field.rest || field.name.is_empty() => {}
                 _ => {
                     let mut member = self.member(field, shape);
-                    if !field.values().is_empty() {
+                    if !field.values().is_empty() && self.choices == Choices::Told {
                         let values: BTreeSet<&str> = field.values().iter().copied().collect();
                         place_of_values(&mut member)["enum"] = json!(values);
                     }

@@ -153,7 +153,7 @@ fn models_are_upstreams() {
             .filter(|resource| version_of(resource) == (group.clone(), version.clone()))
             .cloned()
             .collect();
-        let document = version_document(&group, &version, &mine);
+        let document = version_document(&group, &version, &mine, Choices::Told);
         let empty = Map::new();
         let models = |document: &Value| document["components"]["schemas"].as_object().unwrap_or(&empty).clone();
         let found = differences(&models(&document), &models(&golden));
@@ -165,7 +165,7 @@ fn models_are_upstreams() {
 #[test]
 fn swagger_models_are_upstreams() {
     let golden = golden("swagger.json");
-    let document = swagger(&resources());
+    let document = swagger(&resources(), Choices::Told);
     let models = |document: &Value| document["definitions"].as_object().cloned().unwrap_or_default();
     let mut found = differences(&models(&document), &models(&golden));
     // Options and events are listed for every version that is served: here few, there all.
@@ -184,7 +184,7 @@ fn operations_are_upstreams() {
     for (group, file) in files {
         let golden = golden(file);
         let mine: Vec<Resource<'_>> = resources().into_iter().filter(|resource| resource.group == group).collect();
-        let document = version_document(group, "v1", &mine);
+        let document = version_document(group, "v1", &mine, Choices::Told);
         for (path, item) in document["paths"].as_object().unwrap() {
             let theirs = &golden["paths"][path];
             assert!(theirs.is_object(), "{path} is not upstream's");
@@ -209,11 +209,14 @@ fn operations_are_upstreams() {
 /// Served kinds tell which values their fields have, and each path what all its operations have in common.
 #[test]
 fn documents_tell_values_and_what_is_common() {
-    let pods = version_document("", "v1", &[resource::<api_types::core_v1::Pod>()]);
+    let pods = version_document("", "v1", &[resource::<api_types::core_v1::Pod>()], Choices::Told);
     let models = &pods["components"]["schemas"];
     let model = |name: &str| &models[format!("io.k8s.api.core.v1.{name}")];
     // The table has another order.
     assert_eq!(model("PodSpec")["properties"]["restartPolicy"]["enum"], json!(["Always", "Never", "OnFailure"]));
+    let untold = version_document("", "v1", &[resource::<api_types::core_v1::Pod>()], Choices::Untold);
+    let field = &untold["components"]["schemas"]["io.k8s.api.core.v1.PodSpec"]["properties"]["restartPolicy"];
+    assert_eq!((&field["type"], &field["enum"]), (&json!("string"), &serde_json::Value::Null));
     let inlined = &model("EphemeralContainer")["properties"]["imagePullPolicy"]["enum"];
     assert_eq!(*inlined, json!(["Always", "IfNotPresent", "Never"]));
     assert_eq!(
@@ -225,7 +228,7 @@ fn documents_tell_values_and_what_is_common() {
         json!([{"fields-to-discriminateBy": {"podGroupName": "PodGroupName"}}]),
         "no field chooses"
     );
-    let claims = version_document("", "v1", &[resource::<api_types::core_v1::PersistentVolumeClaim>()]);
+    let claims = version_document("", "v1", &[resource::<api_types::core_v1::PersistentVolumeClaim>()], Choices::Told);
     let status = &claims["components"]["schemas"]["io.k8s.api.core.v1.PersistentVolumeClaimStatus"]["properties"];
     let modes = json!(["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"]);
     assert_eq!((&status["accessModes"]["items"]["enum"], &status["accessModes"]["enum"]), (&modes, &json!(null)));
@@ -266,7 +269,7 @@ fn custom_resources_are_published() {
         parent_kind: "CronTab",
         ..resource::<api_types::core_v1::ConfigMap>()
     };
-    let document = version_document("stable.example.com", "v1", std::slice::from_ref(&crontabs));
+    let document = version_document("stable.example.com", "v1", std::slice::from_ref(&crontabs), Choices::Told);
     let model = &document["components"]["schemas"]["com.example.stable.v1.CronTab"];
     assert_eq!(model["properties"]["spec"]["properties"]["size"]["nullable"], json!(true));
     assert_eq!(model["x-kubernetes-group-version-kind"][0]["kind"], json!("CronTab"));
@@ -283,7 +286,7 @@ fn custom_resources_are_published() {
     assert_eq!(document["info"]["title"], json!("Kubernetes CRD Swagger"));
     assert_eq!(types(&document["components"]), "schemas");
     assert_eq!(document["paths"].as_object().unwrap().len(), 3, "no document of what is served, no old watches");
-    let swagger = swagger(&[crontabs]);
+    let swagger = swagger(&[crontabs], Choices::Told);
     let old = &swagger["definitions"]["com.example.stable.v1.CronTab"]["properties"]["spec"]["properties"];
     assert_eq!(old["size"], json!({"type": "integer"}));
     assert_eq!(old["port"], json!({"x-kubernetes-int-or-string": true}));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::models::{definitions, discovery_definitions, keep_reachable};
+use super::models::{Choices, definitions, discovery_definitions, keep_reachable};
 use super::operations::{self, Answer, Body, Operation, path_parameters};
 use super::v3::description;
 use super::{Dialect, Resource, operation_group, short_group, version_prefix};
@@ -19,7 +19,7 @@ const PATCHES: [&str; 4] = [
 ];
 
 /// The document of everything that is served.
-pub fn swagger(resources: &[Resource<'_>]) -> Value {
+pub fn swagger(resources: &[Resource<'_>], choices: Choices) -> Value {
     let mut versions: Vec<(&str, &str)> = resources.iter().map(|resource| (resource.group, resource.version)).collect();
     versions.sort_unstable();
     versions.dedup();
@@ -39,7 +39,7 @@ pub fn swagger(resources: &[Resource<'_>]) -> Value {
             item.insert("parameters".into(), shared.into());
         }
     }
-    let mut models = definitions(resources, Dialect::V2);
+    let mut models = definitions(resources, Dialect::V2, choices);
     models.extend(discovery_definitions(Dialect::V2));
     let paths = json!(paths);
     keep_reachable(&mut models, &paths);

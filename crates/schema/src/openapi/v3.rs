@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::models::{definitions, discovery_definitions, keep_reachable};
+use super::models::{Choices, definitions, discovery_definitions, keep_reachable};
 use super::operations::{self, Answer, Body, Operation, path_parameters};
 use super::{Dialect, Model, Resource, operation_group, short_group, version_prefix};
 
@@ -19,7 +19,7 @@ const PATCH_TYPES: [&str; 4] = [
 ];
 
 /// The document of one group version, such as `apis/apps/v1`.
-pub fn version_document(group: &str, version: &str, resources: &[Resource<'_>]) -> Value {
+pub fn version_document(group: &str, version: &str, resources: &[Resource<'_>], choices: Choices) -> Value {
     let tag = format!("{}_{version}", short_group(group));
     let id = format!("get{}APIResources", operation_group(group, version));
     let path = format!("{}/", version_prefix(group, version));
@@ -30,7 +30,7 @@ pub fn version_document(group: &str, version: &str, resources: &[Resource<'_>]) 
         all.push(operations::discovery(path, id, tag, "APIResourceList"));
     }
     all.extend(resources.iter().flat_map(operations::of));
-    let mut made = document(&all, definitions(resources, Dialect::V3));
+    let mut made = document(&all, definitions(resources, Dialect::V3, choices));
     if of_custom {
         // Upstream makes these documents apart from all others.
         made["info"]["title"] = "Kubernetes CRD Swagger".into();

@@ -92,7 +92,7 @@ fn updated(rules: &dyn Rules, old: &dyn Object, new: &dyn Object) -> String {
         let mut object = new.clone_object();
         rules.prepare_update(&cx, endpoint, &mut *object, old);
         answer += &rules.validate_update(&cx, endpoint, &*object, old).to_string();
-        if let Some(errors) = rules.validate_as_new(endpoint, &*object, old) {
+        if let Some(errors) = rules.validate_as_new(&cx, endpoint, &*object, old) {
             answer += &errors.to_string();
         }
         answer += &rules.update_warnings(endpoint, &*object, old).concat();

@@ -3,7 +3,8 @@
 
 use api_types::apps_v1::DaemonSet;
 use api_types::core_v1::{Node, Pod};
-use component_helpers::{node_affinity, taints};
+use component_helpers::node_affinity;
+use component_helpers::taints::{self, Comparing};
 
 use super::pod_content::add_tolerations;
 
@@ -24,14 +25,14 @@ pub(super) fn model(set: &DaemonSet) -> Pod {
 }
 
 /// Judges a node.
-pub(super) fn judge(model: &Pod, node: &Node) -> Eligibility {
+pub(super) fn judge(model: &Pod, node: &Node, comparing: Comparing) -> Eligibility {
     let wanted = &model.spec.node_name;
     let named = wanted.is_empty() || *wanted == node.metadata.name;
     if !named || !node_affinity::accepts(model, node) {
         return Eligibility { run: false, keep: false };
     }
-    let untolerated =
-        |effects: &[&str]| taints::first_untolerated(&node.spec.taints, &model.spec.tolerations, effects).is_some();
+    let (taints, tolerations) = (&node.spec.taints, &model.spec.tolerations);
+    let untolerated = |effects: &[&str]| taints::first_untolerated(taints, tolerations, effects, comparing).is_some();
     Eligibility { run: !untolerated(&["NoSchedule", "NoExecute"]), keep: !untolerated(&["NoExecute"]) }
 }
 
@@ -71,9 +72,22 @@ mod tests {
             ("not ready", plain(), node(Some(("node.kubernetes.io/not-ready", "NoExecute"))), true, true),
             ("no network", plain(), node(Some(("node.kubernetes.io/network-unavailable", "NoSchedule"))), false, true),
         ] {
-            assert_eq!(judge(&model, &node), Eligibility { run, keep }, "{name}");
+            assert_eq!(judge(&model, &node, Comparing::Texts), Eligibility { run, keep }, "{name}");
         }
         let host = with(|set| set.spec.template.spec.host_network = true);
-        assert!(judge(&host, &node(Some(("node.kubernetes.io/network-unavailable", "NoSchedule")))).run);
+        let mut compared = plain();
+        compared.spec.tolerations.push(api_types::core_v1::Toleration {
+            key: "sla".into(),
+            operator: "Gt".into(),
+            value: "90".into(),
+            ..Default::default()
+        });
+        let mut better = node(Some(("sla", "NoExecute")));
+        better.spec.taints[0].value = "99".into();
+        let run = |comparing| judge(&compared, &better, comparing).run;
+        assert_eq!([run(Comparing::Numbers), run(Comparing::Texts)], [true, false]);
+        assert!(
+            judge(&host, &node(Some(("node.kubernetes.io/network-unavailable", "NoSchedule"))), Comparing::Texts).run
+        );
     }
 }

@@ -28,6 +28,7 @@ use api_types::core_v1::{Node, Pod};
 use client::{Change, EventType, Expectations, Informer, ObjectKey};
 use component_base::metrics::Desc;
 use component_helpers::selectors::selector_of;
+use component_helpers::taints::Comparing;
 use controller::{
     Build, BuildError, CONTROLLER_UID, Controller, Cx, Descriptor, NODE_NAME, Next, ReconcileError, controller_uid,
     owned_and_orphans,
@@ -94,12 +95,15 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
         .observe(move |change| watch.notice(change))
         .informer();
     let nodes = build.watch::<Node>().enqueue_keys(&node_queue, node_updates::concerned).informer();
-    let updates = NodeUpdates { sets: sets.clone(), pods: pods.clone(), nodes: nodes.clone(), queue: queue.clone() };
+    let comparing = Comparing::by(build.gates());
+    let updates =
+        NodeUpdates { sets: sets.clone(), pods: pods.clone(), nodes: nodes.clone(), comparing, queue: queue.clone() };
     let controller = DaemonSetController {
         sets,
         revisions: revisions.informer(),
         pods,
         nodes,
+        comparing,
         expectations,
         written,
         back_off: BackOff::default(),
@@ -114,6 +118,7 @@ struct DaemonSetController {
     revisions: Informer<ControllerRevision>,
     pods: Informer<Pod>,
     nodes: Informer<Node>,
+    comparing: Comparing,
     expectations: Arc<Expectations>,
     written: Arc<Written>,
     back_off: BackOff,
@@ -186,7 +191,7 @@ impl DaemonSetController {
         for version in claims.adopted() {
             self.written.note(&set.metadata, PODS, version);
         }
-        Ok(Placement::new(set, &self.nodes.list(), pods))
+        Ok(Placement::new(set, &self.nodes.list(), pods, self.comparing))
     }
 
     fn tell_of_dead_pods(&self, cx: &Cx, set: &DaemonSet, plan: &Plan) {

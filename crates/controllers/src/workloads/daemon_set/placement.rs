@@ -6,6 +6,7 @@ use std::sync::Arc;
 use api_types::apps_v1::DaemonSet;
 use api_types::core_v1::{Node, Pod};
 use component_helpers::pod_state;
+use component_helpers::taints::Comparing;
 
 use super::eligibility::{Eligibility, judge, model};
 use super::pod_content::NODE_NAME_FIELD;
@@ -35,9 +36,10 @@ pub(super) fn node_of(pod: &Pod) -> Option<&str> {
 
 impl Placement {
     /// Sorts pods to nodes. Those that have ended and are being deleted are as good as gone.
-    pub(super) fn new(set: &DaemonSet, nodes: &[Arc<Node>], pods: Vec<Arc<Pod>>) -> Self {
+    pub(super) fn new(set: &DaemonSet, nodes: &[Arc<Node>], pods: Vec<Arc<Pod>>, comparing: Comparing) -> Self {
         let model = model(set);
-        let nodes = nodes.iter().map(|node| (node.metadata.name.clone(), judge(&model, node))).collect();
+        let judged = |node: &Arc<Node>| (node.metadata.name.clone(), judge(&model, node, comparing));
+        let nodes = nodes.iter().map(judged).collect();
         let mut by_node = BTreeMap::<String, Vec<Arc<Pod>>>::new();
         for pod in pods {
             let gone = pod_state::is_terminal(&pod) && pod.metadata.deletion_timestamp.is_some();

@@ -38,7 +38,7 @@ fn on(name: &str, node: &str, hash: &str, is_ready: bool) -> Pod {
 
 fn placed(set: &DaemonSet, nodes: &[&str], pods: Vec<Pod>) -> Placement {
     let nodes: Vec<_> = nodes.iter().map(|name| node(name)).collect();
-    Placement::new(set, &nodes, pods.into_iter().map(Arc::new).collect())
+    Placement::new(set, &nodes, pods.into_iter().map(Arc::new).collect(), Comparing::Texts)
 }
 
 fn summary(create: &[String], delete: &[Arc<Pod>]) -> String {

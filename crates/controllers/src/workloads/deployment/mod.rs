@@ -24,6 +24,7 @@ use api_types::apps_v1::constants::deployment_strategy_type::RECREATE;
 use api_types::apps_v1::{Deployment, ReplicaSet};
 use api_types::core_v1::Pod;
 use client::{Change, EventType, Informer, ObjectKey};
+use component_base::shared_gates::TERMINATING_REPLICAS;
 use component_helpers::selectors::selector_of;
 use controller::{
     Build, BuildError, CONTROLLER_UID, Controller, Cx, Descriptor, Next, ReconcileError, controller_uid,
@@ -61,7 +62,8 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
         .enqueue_keys(&queue, move |change| concerned(&owners, change))
         .informer();
     let pods = build.watch::<Pod>().index(CONTROLLER_UID, |pod| controller_uid(&pod.metadata));
-    let controller = DeploymentController { deployments, sets, pods: pods.informer() };
+    let tells_terminating = build.gates().enabled(TERMINATING_REPLICAS);
+    let controller = DeploymentController { deployments, sets, pods: pods.informer(), tells_terminating };
     let controller = Arc::new(controller);
     let watcher = Arc::clone(&controller);
     drop(build.watch::<Pod>().enqueue_keys(&queue, move |change| watcher.waiting_for(change)));
@@ -73,6 +75,8 @@ struct DeploymentController {
     deployments: Informer<Deployment>,
     sets: Informer<ReplicaSet>,
     pods: Informer<Pod>,
+    /// Whether statuses tell how many pods are on their way out.
+    tells_terminating: bool,
 }
 
 #[async_trait::async_trait]
@@ -132,7 +136,9 @@ impl DeploymentController {
             |set: &Arc<ReplicaSet>| (set.metadata.uid.clone(), self.pods.by_index(CONTROLLER_UID, &set.metadata.uid));
         let pods: BTreeMap<_, _> = claimed.iter().map(pods_of).collect();
         let sets = claimed.iter().map(|set| ReplicaSet::clone(set)).collect();
-        Ok(Observed { deployment: Deployment::clone(&stored), stored, sets, pods, now: Time::default() })
+        let tells_terminating = self.tells_terminating;
+        let deployment = Deployment::clone(&stored);
+        Ok(Observed { deployment, stored, sets, pods, tells_terminating, now: Time::default() })
     }
 
     /// Creates the new replica set and adds it to what was observed, or finds that it is there already.

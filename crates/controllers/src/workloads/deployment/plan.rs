@@ -26,6 +26,8 @@ pub(super) struct Observed {
     pub sets: Vec<ReplicaSet>,
     /// Their pods, by the uid of the set.
     pub pods: BTreeMap<String, Vec<Arc<Pod>>>,
+    /// Whether the status tells how many pods are on their way out.
+    pub tells_terminating: bool,
     /// The time.
     pub now: Time,
 }

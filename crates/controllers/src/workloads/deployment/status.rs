@@ -43,11 +43,11 @@ impl Draft<'_> {
         }
     }
 
-    /// The sum; nothing when an observed replica set does not say.
+    /// The sum; nothing when an observed replica set does not say, or nobody is to know.
     fn terminating(&self) -> Option<i32> {
         let silent =
             |set: &&ReplicaSet| set.status.observed_generation > 0 && set.status.terminating_replicas.is_none();
-        if self.sets.iter().any(|set| silent(&set)) {
+        if !self.observed.tells_terminating || self.sets.iter().any(|set| silent(&set)) {
             return None;
         }
         Some(self.sets.iter().filter_map(|set| set.status.terminating_replicas).fold(0, i32::saturating_add))

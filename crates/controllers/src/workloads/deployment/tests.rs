@@ -51,7 +51,7 @@ fn set(image: &str, revision: i32, size: i32, available: i32) -> ReplicaSet {
 
 fn observed(deployment: Deployment, sets: Vec<ReplicaSet>) -> Observed {
     let stored = Arc::new(deployment.clone());
-    Observed { stored, deployment, sets, pods: BTreeMap::new(), now: at(1000) }
+    Observed { stored, deployment, sets, pods: BTreeMap::new(), tells_terminating: true, now: at(1000) }
 }
 
 /// What a plan says, in a line: creations, sizes, deletions.

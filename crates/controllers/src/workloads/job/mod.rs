@@ -39,7 +39,7 @@ use api_types::core_v1::Pod;
 use client::{EventType, Expectations, Informer, ObjectKey, RateLimit};
 use component_base::Feature;
 use component_base::metrics::Desc;
-use component_base::shared_gates::WORKLOAD_WITH_JOB;
+use component_base::shared_gates::{SUSPENDED_JOB_PLACING, WORKLOAD_WITH_JOB};
 use component_helpers::conditions::find;
 use component_helpers::selectors::selector_of;
 use controller::{
@@ -58,8 +58,8 @@ use orphans::Orphans;
 use view::View;
 use watch::{Removals, Watch};
 
-/// The gate that this controller asks.
-pub(crate) const GATES: &[Feature] = &[WORKLOAD_WITH_JOB];
+/// The gates that this controller asks.
+pub(crate) const GATES: &[Feature] = &[SUSPENDED_JOB_PLACING, WORKLOAD_WITH_JOB];
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "job-controller",
@@ -105,7 +105,8 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     pods.subscribe(move |change| of_pods.notice_pod(change));
     let orphans = Orphans { jobs: jobs.clone(), pods: pods.clone() };
     let gangs = Gangs::watch(build);
-    build.run(&queue, workers, Arc::new(JobController { jobs, pods, gangs, records }));
+    let starts_anew = build.gates().enabled(SUSPENDED_JOB_PLACING);
+    build.run(&queue, workers, Arc::new(JobController { jobs, pods, gangs, starts_anew, records }));
     build.run(&orphan_queue, workers, Arc::new(orphans));
     Ok(())
 }
@@ -137,6 +138,8 @@ struct JobController {
     pods: Informer<Pod>,
     /// Where jobs may be gangs.
     gangs: Option<Gangs>,
+    /// Whether a job that is held has not started, so that more of it may be changed.
+    starts_anew: bool,
     records: Arc<Records>,
 }
 
@@ -233,7 +236,7 @@ impl JobController {
             }
             fate = view.completion(managed.active);
             if fate.is_none() && manages {
-                events.extend(note_suspension(&mut view));
+                events.extend(note_suspension(&mut view, self.starts_anew));
             }
             warn_of_too_many(cx, &view, fate.as_ref());
         }
@@ -280,7 +283,7 @@ impl JobController {
 }
 
 /// Notes that the job is held or goes on; answers with what to tell of it.
-fn note_suspension(view: &mut View) -> Option<(&'static str, &'static str)> {
+fn note_suspension(view: &mut View, starts_anew: bool) -> Option<(&'static str, &'static str)> {
     let (suspended, now) = (fate::is_suspended(&view.job), view.now);
     let known = find(&view.job.status.conditions, SUSPENDED).is_some();
     let mut condition = |status: &str, reason, message: &'static str| {
@@ -290,8 +293,9 @@ fn note_suspension(view: &mut View) -> Option<(&'static str, &'static str)> {
     };
     if suspended {
         let news = condition("True", "JobSuspended", "Job suspended");
-        // What may be changed about a job that is held includes where its pods go; it has not started then.
-        view.job.status.start_time = None;
+        if starts_anew {
+            view.job.status.start_time = None;
+        }
         return news.then_some(("Suspended", "Job suspended"));
     }
     let news = known && condition("False", "JobResumed", "Job resumed");

@@ -366,6 +366,18 @@ async fn a_suspended_job_keeps_no_pods_and_resumes() {
     }
 }
 
+#[test]
+fn a_suspended_job_starts_anew_where_more_of_it_may_change() {
+    for (starts_anew, start) in [(true, None), (false, Some(at(99_000)))] {
+        let mut held = job(2, Some(3));
+        held.spec.suspend = Some(true);
+        held.status.start_time = Some(at(99_000));
+        let mut view = look(held, Vec::new());
+        assert_eq!(note_suspension(&mut view, starts_anew), Some(("Suspended", "Job suspended")));
+        assert_eq!(view.job.status.start_time, start);
+    }
+}
+
 /// Ends all pods right before the first change of one: the controller that makes it has not seen that.
 struct EndsFirst {
     server: client::fake::FakeServer,

@@ -18,6 +18,8 @@ use api_types::apps_v1::{ReplicaSet, ReplicaSetStatus};
 use api_types::core_v1::{Pod, ReplicationController};
 use client::{ClientError, Expectations, Informer, ObjectKey};
 use component_base::metrics::{Desc, Histograms, Stability, exponential};
+use component_base::shared_gates::{POD_DELETION_COST, TERMINATING_REPLICAS};
+use component_base::{Feature, Gates};
 use component_helpers::pod_state;
 use component_helpers::selectors::selector_of;
 use controller::{
@@ -66,6 +68,24 @@ pub(crate) const REPLICATION_CONTROLLER: Descriptor = Descriptor {
 
 const PODS: &str = "pods";
 
+/// The gates that this controller asks.
+pub(crate) const GATES: &[Feature] = &[POD_DELETION_COST, TERMINATING_REPLICAS];
+
+/// What features are on.
+#[derive(Debug, Clone, Copy)]
+struct Features {
+    /// Users say which pods are dear to them.
+    deletion_cost: bool,
+    /// The status tells how many pods are on their way out.
+    terminating: bool,
+}
+
+impl Features {
+    fn by(gates: &Gates) -> Self {
+        Self { deletion_cost: gates.enabled(POD_DELETION_COST), terminating: gates.enabled(TERMINATING_REPLICAS) }
+    }
+}
+
 const AGES: Desc = Desc::new(
     "replicaset_controller_sorting_deletion_age_ratio",
     "How many times as old pods that were chosen to go are as the youngest ready one.",
@@ -101,13 +121,15 @@ fn start<O: Replicated>(build: &mut Build<'_>, queue: &str, workers: usize) {
         .observe(move |change| watch.notice(change))
         .informer();
     let ages = build.metrics().shared_histograms(&AGES);
-    let controller = Replicator { sets, pods, expectations, written, ages };
+    let features = Features::by(build.gates());
+    let controller = Replicator { sets, pods, features, expectations, written, ages };
     build.run(&queue, workers, Arc::new(controller));
 }
 
 struct Replicator<O> {
     sets: Informer<O>,
     pods: Informer<Pod>,
+    features: Features,
     expectations: Arc<Expectations>,
     written: Arc<Written>,
     ages: Histograms,
@@ -127,14 +149,16 @@ impl<O: Replicated> Controller for Replicator<O> {
         let pods = self.claim(cx, &set).await?;
         let scaling = if wait.is_none() && set.meta().deletion_timestamp.is_none() {
             let now = MicroTime::from(cx.clock.wall());
-            plan::scaling(&*set, &pods.active, || self.related(&set), now)
+            let related = || self.related(&set);
+            plan::scaling(&*set, &pods.active, related, self.features, now)
         } else {
             Scaling::Enough
         };
         self.observe_ages(&pods.active, &scaling, cx.clock.wall().into());
         let scaled = self.scale(cx, &set, scaling).await;
         let now = Time::from(cx.clock.wall());
-        let status = status::status_of(&*set, &pods, scaled.as_ref().err().map(ToString::to_string), now);
+        let failure = scaled.as_ref().err().map(ToString::to_string);
+        let status = status::status_of(&*set, &pods, failure, self.features, now);
         self.report(cx, &set, &status).await?;
         scaled?;
         Ok(Next::Done.within(wait).within(status::look_again(&*set, &pods.active, &status, now)))

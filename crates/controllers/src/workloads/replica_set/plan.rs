@@ -6,6 +6,7 @@ use api_machinery::time::{MicroTime, Time};
 use api_types::core_v1::Pod;
 use component_helpers::pod_state::is_ready;
 
+use super::Features;
 use super::kind::Replicated;
 use super::ranking;
 
@@ -29,6 +30,7 @@ pub(super) fn scaling<O: Replicated>(
     set: &O,
     active: &[Arc<Pod>],
     related: impl FnOnce() -> Vec<Arc<Pod>>,
+    features: Features,
     now: MicroTime,
 ) -> Scaling {
     let wanted = set.wanted();
@@ -42,7 +44,7 @@ pub(super) fn scaling<O: Replicated>(
     if excess == active.len() {
         return Scaling::Delete(active.to_vec());
     }
-    let mut ranked = ranking::first_to_go(active, &related(), now);
+    let mut ranked = ranking::first_to_go(active, &related(), features, now);
     ranked.truncate(excess);
     Scaling::Delete(ranked)
 }

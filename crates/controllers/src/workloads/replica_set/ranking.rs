@@ -9,6 +9,8 @@ use api_machinery::time::{MicroTime, Time};
 use api_types::core_v1::Pod;
 use component_helpers::{conditions, pod_state};
 
+use super::Features;
+
 /// What users set to say which pods are dear to them.
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
@@ -16,7 +18,12 @@ const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 ///
 /// Insertion into a sorted list instead of `sort_by`: the order is upstream's and not transitive in corner cases (ages
 /// of one magnitude are decided by uid, equal ones by restarts), which a general sort may answer with a panic.
-pub(super) fn first_to_go(pods: &[Arc<Pod>], related: &[Arc<Pod>], now: MicroTime) -> Vec<Arc<Pod>> {
+pub(super) fn first_to_go(
+    pods: &[Arc<Pod>],
+    related: &[Arc<Pod>],
+    features: Features,
+    now: MicroTime,
+) -> Vec<Arc<Pod>> {
     let mut per_node = BTreeMap::<&str, usize>::new();
     for pod in related {
         *per_node.entry(&pod.spec.node_name).or_default() += 1;
@@ -24,7 +31,7 @@ pub(super) fn first_to_go(pods: &[Arc<Pod>], related: &[Arc<Pod>], now: MicroTim
     let mut sorted: Vec<Ranked<'_>> = Vec::with_capacity(pods.len());
     for pod in pods {
         let neighbours = per_node.get(pod.spec.node_name.as_str()).copied().unwrap_or(0);
-        let ranked = Ranked::new(pod, neighbours, now);
+        let ranked = Ranked::new(pod, neighbours, features, now);
         let place = sorted.partition_point(|other| other.order(&ranked) != Ordering::Greater);
         sorted.insert(place, ranked);
     }
@@ -42,12 +49,13 @@ struct Ranked<'a> {
 }
 
 impl<'a> Ranked<'a> {
-    fn new(pod: &'a Arc<Pod>, neighbours: usize, now: MicroTime) -> Self {
+    fn new(pod: &'a Arc<Pod>, neighbours: usize, features: Features, now: MicroTime) -> Self {
+        let cost = if features.deletion_cost { deletion_cost(pod) } else { 0 };
         let ready = pod_state::is_ready(pod);
         let since = conditions::find(&pod.status.conditions, "Ready").map(|ready| ready.last_transition_time);
         Self {
             pod,
-            merit: (!pod.spec.node_name.is_empty(), phase(pod), ready, deletion_cost(pod), Reverse(neighbours)),
+            merit: (!pod.spec.node_name.is_empty(), phase(pod), ready, cost, Reverse(neighbours)),
             ready_since: since.filter(|_| ready),
             restarts: Reverse(restarts(pod)),
             now,
@@ -115,10 +123,12 @@ mod tests {
     use super::super::super::fixtures::{at, pod, ready};
     use super::*;
 
+    const ALL: Features = Features { deletion_cost: true, terminating: true };
+
     fn order(pods: Vec<Pod>, related: &[Arc<Pod>]) -> Vec<String> {
         let pods: Vec<_> = pods.into_iter().map(Arc::new).collect();
         let now = MicroTime::from(at(100_000));
-        first_to_go(&pods, related, now).iter().map(|pod| pod.metadata.name.clone()).collect()
+        first_to_go(&pods, related, ALL, now).iter().map(|pod| pod.metadata.name.clone()).collect()
     }
 
     fn running(name: &str) -> Pod {
@@ -184,6 +194,21 @@ mod tests {
             let mut pod = running("a");
             pod.metadata.annotations.insert(DELETION_COST.into(), text.into());
             assert_eq!(deletion_cost(&pod), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_cost_counts_where_that_is_on() {
+        let with = |name, cost: &str| {
+            let mut pod = running(name);
+            pod.metadata.uid = name.to_owned();
+            pod.metadata.annotations.insert(DELETION_COST.into(), cost.into());
+            Arc::new(pod)
+        };
+        let pods = [with("a", "5"), with("b", "1")];
+        for (deletion_cost, first) in [(true, "b"), (false, "a")] {
+            let sorted = first_to_go(&pods, &[], Features { deletion_cost, ..ALL }, MicroTime::from(at(100_000)));
+            assert_eq!(sorted[0].metadata.name, first, "{deletion_cost}");
         }
     }
 }

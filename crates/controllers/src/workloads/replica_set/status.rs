@@ -9,8 +9,8 @@ use api_types::apps_v1::{ReplicaSetCondition, ReplicaSetStatus};
 use api_types::core_v1::Pod;
 use component_helpers::{conditions, pod_state};
 
-use super::Pods;
 use super::kind::Replicated;
+use super::{Features, Pods};
 
 /// How long a pod must be ready.
 fn min_ready<O: Replicated>(set: &O) -> Duration {
@@ -22,7 +22,13 @@ fn count<'a>(pods: &'a [Arc<Pod>], test: impl Fn(&'a Pod) -> bool) -> i32 {
 }
 
 /// The status by the pods as they were before scaling; `failure` is why scaling failed.
-pub(super) fn status_of<O: Replicated>(set: &O, pods: &Pods, failure: Option<String>, now: Time) -> ReplicaSetStatus {
+pub(super) fn status_of<O: Replicated>(
+    set: &O,
+    pods: &Pods,
+    failure: Option<String>,
+    features: Features,
+    now: Time,
+) -> ReplicaSetStatus {
     let template = set.template();
     let labels = template.iter().flat_map(|template| &template.metadata.labels);
     let labelled = |pod: &Pod| labels.clone().all(|(key, value)| pod.metadata.labels.get(key) == Some(value));
@@ -34,7 +40,7 @@ pub(super) fn status_of<O: Replicated>(set: &O, pods: &Pods, failure: Option<Str
         fully_labeled_replicas: count(active, labelled),
         ready_replicas: count(active, pod_state::is_ready),
         available_replicas: count(active, |pod| pod_state::is_available(pod, min_ready(set), now)),
-        terminating_replicas: Some(pods.terminating),
+        terminating_replicas: features.terminating.then_some(pods.terminating),
         observed_generation: set.meta().generation,
         conditions,
     }

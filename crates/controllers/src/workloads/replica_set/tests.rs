@@ -23,12 +23,17 @@ fn pods(count: usize) -> Vec<Arc<Pod>> {
 
 #[test]
 fn plans() {
-    let describe =
-        |replicas, active: usize| match plan::scaling(&set(replicas), &pods(active), Vec::new, MicroTime::default()) {
-            Scaling::Enough => "enough".to_owned(),
-            Scaling::Create(count) => format!("create {count}"),
-            Scaling::Delete(pods) => format!("delete {}", pods.len()),
-        };
+    let describe = |replicas, active: usize| match plan::scaling(
+        &set(replicas),
+        &pods(active),
+        Vec::new,
+        ALL,
+        MicroTime::default(),
+    ) {
+        Scaling::Enough => "enough".to_owned(),
+        Scaling::Create(count) => format!("create {count}"),
+        Scaling::Delete(pods) => format!("delete {}", pods.len()),
+    };
     for (name, replicas, active, expected) in [
         ("create", 3, 0, "create 3"),
         ("steady state", 3, 3, "enough"),
@@ -52,7 +57,7 @@ fn the_status_counts_and_keeps_the_first_failure() {
     let mut bare = pod("c", "Pending", None);
     bare.metadata.labels.clear();
     let pods = Pods { active: vec![old, fresh, Arc::new(bare)], terminating: 2 };
-    let status = status::status_of(&set, &pods, Some("no quota".into()), at(100));
+    let status = status::status_of(&set, &pods, Some("no quota".into()), ALL, at(100));
     assert_eq!((status.replicas, status.fully_labeled_replicas), (3, 2));
     assert_eq!((status.ready_replicas, status.available_replicas), (2, 1));
     assert_eq!((status.terminating_replicas, status.observed_generation), (Some(2), 3));
@@ -61,13 +66,16 @@ fn the_status_counts_and_keeps_the_first_failure() {
     assert_eq!(status::look_again(&set, &pods.active, &status, at(100)), Some(Duration::from_secs(20)));
 
     set.status = status.clone();
-    let again = status::status_of(&set, &pods, Some("something else".into()), at(200));
+    let again = status::status_of(&set, &pods, Some("something else".into()), ALL, at(200));
     assert_eq!(again.conditions, status.conditions, "as it was first seen");
-    let healed = status::status_of(&set, &pods, None, at(200));
+    let healed = status::status_of(&set, &pods, None, ALL, at(200));
+    let silent = status::status_of(&set, &pods, None, Features { terminating: false, ..ALL }, at(200));
+    assert_eq!(silent.terminating_replicas, None, "where nobody is to know");
     assert_eq!(healed.conditions, Vec::<ReplicaSetCondition>::new());
     assert_eq!(status::look_again(&set, &pods.active, &healed, at(200)), None, "all ready pods are available");
 }
 
+const ALL: Features = Features { deletion_cost: true, terminating: true };
 const KNOWN: &[Descriptor] = &[DESCRIPTOR];
 const SETS_AT: &str = "apps/v1/replicasets";
 const PODS_AT: &str = "v1/pods";

@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 
 use api_machinery::labels::{Operator, Requirement, Selector};
 use api_types::core_v1::{Pod, TopologySpreadConstraint};
+use component_base::Gates;
+use component_base::shared_gates::SPREAD_BY_LABEL_KEYS;
 use component_helpers::selectors::selector_of;
-use component_helpers::{node_affinity, owners, taints};
+use component_helpers::taints::{self, Comparing};
+use component_helpers::{node_affinity, owners};
 
 use super::counts::DomainCounts;
 use super::{Groups, PodTopologySpread};
@@ -18,6 +21,20 @@ use crate::pod_class::{ClassMemo, PodClass};
 pub(super) const HARD: &str = "DoNotSchedule";
 pub(super) const SOFT: &str = "ScheduleAnyway";
 
+/// What constraints may say, and the pods that they are about.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reading {
+    comparing: Comparing,
+    /// Whether `matchLabelKeys` counts (KEP-3243).
+    label_keys: bool,
+}
+
+impl Reading {
+    pub(super) fn by(gates: &Gates) -> Self {
+        Self { comparing: Comparing::by(gates), label_keys: gates.enabled(SPREAD_BY_LABEL_KEYS) }
+    }
+}
+
 /// A constraint, parsed.
 #[derive(Debug, Clone)]
 pub(super) struct Constraint {
@@ -27,10 +44,11 @@ pub(super) struct Constraint {
     pub(super) min_domains: usize,
     honor_affinity: bool,
     pub(super) honor_taints: bool,
+    comparing: Comparing,
 }
 
 impl Constraint {
-    fn parse(constraint: &TopologySpreadConstraint, selector: Selector) -> Self {
+    fn parse(constraint: &TopologySpreadConstraint, selector: Selector, reading: Reading) -> Self {
         Self {
             max_skew: i64::from(constraint.max_skew),
             topology_key: constraint.topology_key.clone(),
@@ -38,13 +56,14 @@ impl Constraint {
             min_domains: usize::try_from(constraint.min_domains.unwrap_or(1)).unwrap_or(1),
             honor_affinity: constraint.node_affinity_policy.as_deref() != Some("Ignore"),
             honor_taints: constraint.node_taints_policy.as_deref() == Some("Honor"),
+            comparing: reading.comparing,
         }
     }
 
     /// Whether pods on the node count.
     pub(super) fn includes(&self, pod: &Pod, node: NodeView<'_>) -> bool {
         let affinity = !self.honor_affinity || node_affinity::accepts(pod, node.node);
-        affinity && (!self.honor_taints || tolerated(pod, node))
+        affinity && (!self.honor_taints || tolerated(pod, node, self.comparing))
     }
 
     /// Whether pods on every node count, whatever the node is like.
@@ -82,9 +101,9 @@ impl Constraint {
     }
 }
 
-fn tolerated(pod: &Pod, node: NodeView<'_>) -> bool {
+fn tolerated(pod: &Pod, node: NodeView<'_>, comparing: Comparing) -> bool {
     const HARD: &[&str] = &["NoSchedule", "NoExecute"];
-    taints::first_untolerated(&node.node.spec.taints, &pod.spec.tolerations, HARD).is_none()
+    taints::first_untolerated(&node.node.spec.taints, &pod.spec.tolerations, HARD, comparing).is_none()
 }
 
 impl PodTopologySpread {
@@ -93,18 +112,20 @@ impl PodTopologySpread {
         if pod.spec.topology_spread_constraints.is_empty() {
             return Ok(self.defaults_for(pod, action));
         }
-        Self::own_constraints(pod, action)
+        Self::own_constraints(pod, action, self.reading)
     }
 
     /// What the pod itself says.
-    pub(super) fn own_constraints(pod: &Pod, action: &str) -> Result<Vec<Constraint>, Status> {
+    pub(super) fn own_constraints(pod: &Pod, action: &str, reading: Reading) -> Result<Vec<Constraint>, Status> {
         let own = pod.spec.topology_spread_constraints.iter();
         own.filter(|constraint| constraint.when_unsatisfiable == action)
             .map(|constraint| {
                 let mut selector = selector_of(constraint.label_selector.as_ref())
                     .map_err(|error| Status::error(error.to_string()))?;
-                selector.extend(key_requirements(constraint, pod));
-                Ok(Constraint::parse(constraint, selector))
+                if reading.label_keys {
+                    selector.extend(key_requirements(constraint, pod));
+                }
+                Ok(Constraint::parse(constraint, selector, reading))
             })
             .collect()
     }
@@ -117,7 +138,7 @@ impl PodTopologySpread {
         if selector.is_everything() || selector.is_nothing() {
             return Vec::new();
         }
-        wanted.map(|constraint| Constraint::parse(constraint, selector.clone())).collect()
+        wanted.map(|constraint| Constraint::parse(constraint, selector.clone(), self.reading)).collect()
     }
 }
 
@@ -165,4 +186,28 @@ fn default_selector(pod: &Pod, groups: &Groups) -> Selector {
     let mut selector = Selector::from_set(&pairs);
     selector.extend(extra);
     selector
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_of_the_pod_count_where_that_is_on() {
+        let mut pod = Pod::default();
+        pod.metadata.labels.insert("hash".into(), "1".into());
+        pod.spec.topology_spread_constraints.push(TopologySpreadConstraint {
+            when_unsatisfiable: HARD.into(),
+            label_selector: Some(Default::default()),
+            match_label_keys: vec!["hash".into(), "missing".into()],
+            ..TopologySpreadConstraint::default()
+        });
+        let other = BTreeMap::from([("hash".to_owned(), "2".to_owned())]);
+        for (on, expected) in [(true, false), (false, true)] {
+            let reading = Reading::by(&Gates::default().with(SPREAD_BY_LABEL_KEYS, on));
+            let own = PodTopologySpread::own_constraints(&pod, HARD, reading).expect("a constraint");
+            assert!(own[0].selector.matches(&pod.metadata.labels));
+            assert_eq!(own[0].selector.matches(&other), expected, "{on}");
+        }
+    }
 }

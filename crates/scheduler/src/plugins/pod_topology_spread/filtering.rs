@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn sums_by_domain_are_those_of_the_nodes() {
-        let plugin = PodTopologySpread { defaults: Vec::new(), system_defaults: false, groups: None };
+        let plugin = PodTopologySpread::without_defaults(&component_base::Gates::default());
         let mut by_sums = 0;
         for_each(
             || pod("probe").label("app", "a").spread("a", ZONE, 1, HARD).spread("b", "kubernetes.io/hostname", 2, HARD),

@@ -3,25 +3,25 @@
 use api_types::core_v1::{Node, Pod};
 
 use super::PodTopologySpread;
-use super::constraint::{Constraint, HARD};
+use super::constraint::{Constraint, HARD, Reading};
 use crate::framework::{Action, EventObject, Hint, Registration, Resource, is_placed};
 
-pub(super) fn registrations() -> Vec<Registration> {
+pub(super) fn registrations(reading: Reading) -> Vec<Registration> {
     let pods = Action::ADD.and(Action::DELETE).and(Action::POD_LABEL).and(Action::POD_TOLERATION);
     let nodes = Action::ADD.and(Action::DELETE).and(Action::NODE_LABEL).and(Action::NODE_TAINT);
     vec![
-        Registration::hinted(Resource::Pod, pods, |pod: &Pod, object| {
-            hard(pod).map_or(Hint::Queue, |hard| after_pod(&hard, pod, object))
+        Registration::hinted(Resource::Pod, pods, move |pod: &Pod, object| {
+            hard(pod, reading).map_or(Hint::Queue, |hard| after_pod(&hard, pod, object))
         }),
-        Registration::hinted(Resource::Node, nodes, |pod: &Pod, object| {
-            hard(pod).map_or(Hint::Queue, |hard| after_node(&hard, object))
+        Registration::hinted(Resource::Node, nodes, move |pod: &Pod, object| {
+            hard(pod, reading).map_or(Hint::Queue, |hard| after_node(&hard, object))
         }),
     ]
 }
 
 /// The pod's own hard constraints. With default ones, or ones that cannot be read, every event counts.
-fn hard(pod: &Pod) -> Option<Vec<Constraint>> {
-    let own = PodTopologySpread::own_constraints(pod, HARD).ok()?;
+fn hard(pod: &Pod, reading: Reading) -> Option<Vec<Constraint>> {
+    let own = PodTopologySpread::own_constraints(pod, HARD, reading).ok()?;
     (!own.is_empty()).then_some(own)
 }
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use api_types::apps_v1::{ReplicaSet, StatefulSet};
 use api_types::core_v1::{ReplicationController, Service, TopologySpreadConstraint};
 
+use self::constraint::Reading;
 use crate::framework::{BuildCx, Plugin, PluginError};
 use crate::listers::{Lister, Listers};
 use crate::plugin_args::PluginArgs;
@@ -26,6 +27,15 @@ struct PodTopologySpread {
     system_defaults: bool,
     /// What tells which pods belong together; nothing where there are no defaults.
     groups: Option<Groups>,
+    reading: Reading,
+}
+
+impl PodTopologySpread {
+    /// One that knows only what pods say themselves.
+    #[cfg(test)]
+    fn without_defaults(gates: &component_base::Gates) -> Self {
+        Self { defaults: Vec::new(), system_defaults: false, groups: None, reading: Reading::by(gates) }
+    }
 }
 
 /// The objects that select pods.
@@ -53,9 +63,10 @@ pub(super) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginErr
     let defaults = if system_defaults { system_constraints() } else { args.default_constraints.clone() };
     let groups = (!defaults.is_empty()).then(|| Groups::of(&cx.listers));
     let has_defaults = !defaults.is_empty();
-    let plugin = Arc::new(PodTopologySpread { defaults, system_defaults, groups });
+    let reading = Reading::by(&cx.gates);
+    let plugin = Arc::new(PodTopologySpread { defaults, system_defaults, groups, reading });
     let points = Plugin::new(NAME).pre_filter(plugin.clone()).filter(plugin.clone());
-    let points = points.pre_score(plugin.clone()).score(plugin.clone()).wakes_on(hints::registrations());
+    let points = points.pre_score(plugin.clone()).score(plugin.clone()).wakes_on(hints::registrations(reading));
     if has_defaults {
         // They may apply to any pod, whose fellows each decision changes.
         return Ok(points);

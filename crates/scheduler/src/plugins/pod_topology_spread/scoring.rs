@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn sums_by_domain_are_those_of_the_nodes() {
-        let plugin = PodTopologySpread { defaults: Vec::new(), system_defaults: false, groups: None };
+        let plugin = PodTopologySpread::without_defaults(&component_base::Gates::default());
         let (mut by_sums, mut by_nodes) = (0, 0);
         for_each(
             || pod("probe").label("app", "a").spread("a", ZONE, 1, SOFT),

@@ -9,7 +9,7 @@ use api_machinery::reflect::{Field, Shape};
 use serde_json::json;
 
 use super::*;
-use crate::openapi::{Model, Resource, swagger, version_document};
+use crate::openapi::{Choices, Model, Resource, swagger, version_document};
 
 type Fields<'a> = BTreeMap<u64, Vec<WireValue<'a>>>;
 
@@ -125,12 +125,15 @@ fn the_whole_document_comes_back() {
         ..resource::<api_types::core_v1::ConfigMap>()
     };
     use api_types::{apiextensions_v1, apps_v1, core_v1};
-    let document = swagger(&[
-        resource::<core_v1::Pod>(),
-        resource::<apps_v1::Deployment>(),
-        resource::<apiextensions_v1::CustomResourceDefinition>(),
-        custom,
-    ]);
+    let document = swagger(
+        &[
+            resource::<core_v1::Pod>(),
+            resource::<apps_v1::Deployment>(),
+            resource::<apiextensions_v1::CustomResourceDefinition>(),
+            custom,
+        ],
+        Choices::Told,
+    );
     let bytes = swagger_protobuf(&document);
     let back = read(&bytes, &v2::DOCUMENT);
     let names = |value: &Value, key: &str| value[key].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
@@ -161,7 +164,7 @@ fn version_3_comes_back() {
         resource::<apps_v1::Deployment>(),
         resource::<apiextensions_v1::CustomResourceDefinition>(),
     ];
-    let document = in_doubles(version_document("apps", "v1", &resources));
+    let document = in_doubles(version_document("apps", "v1", &resources, Choices::Told));
     let back = in_doubles(read(&version3_protobuf(&document), &v3::DOCUMENT));
     let of = |document: &Value, path: &str| document.pointer(path).unwrap().as_object().unwrap().clone();
     for part in ["/paths", "/components/schemas"] {
