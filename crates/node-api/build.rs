@@ -13,6 +13,9 @@ const FILES: [&str; 7] = [
     "pluginregistration/v1/api.proto",
     "podresources/v1/api.proto",
 ];
+/// One whose package has the name of another's; what comes of it has a directory of its own.
+const NAMESAKE: &str = "pods/v1alpha1/api.proto";
+const NAMESAKE_DIRECTORY: &str = "pods";
 /// Their hand-written Debug hides the credentials.
 const SECRETS: [&str; 15] = [
     "runtime.v1.AuthConfig",
@@ -33,19 +36,28 @@ const SECRETS: [&str; 15] = [
 ];
 
 fn main() -> Result<(), String> {
+    println!("cargo:rerun-if-env-changed=PROTOC");
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
+    compile(&FILES, &out)?;
+    let own = out.join(NAMESAKE_DIRECTORY);
+    std::fs::create_dir_all(&own).map_err(|error| format!("cannot make {}: {error}", own.display()))?;
+    compile(&[NAMESAKE], &own)
+}
+
+fn compile(names: &[&str], out: &Path) -> Result<(), String> {
     let root = Path::new(ROOT);
-    let files = FILES.map(|file| root.join(file));
+    let files: Vec<PathBuf> = names.iter().map(|file| root.join(file)).collect();
     for file in &files {
         println!("cargo:rerun-if-changed={}", file.display());
     }
-    println!("cargo:rerun-if-env-changed=PROTOC");
     tonic_prost_build::configure()
         .emit_rerun_if_changed(false)
+        .out_dir(out)
         .skip_debug(SECRETS)
         .compile_protos(&files, &[PathBuf::from(root)])
         .map_err(|error| {
             format!(
-                "cannot compile {FILES:?}: {error}\n\
+                "cannot compile {names:?}: {error}\n\
                  The build needs the protobuf compiler: install `protobuf-compiler` (Debian, Ubuntu) or `protobuf` \
                  (Fedora, Homebrew), or set PROTOC to the path of protoc."
             )

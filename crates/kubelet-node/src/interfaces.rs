@@ -12,9 +12,12 @@ use std::time::Duration;
 
 use api_types::core_v1::{Container, Node, ObjectReference, Pod, Secret};
 use async_trait::async_trait;
+use component_base::Feature;
+use component_helpers::taints::Comparing;
 use node_api::cri::v1;
 
 use crate::dra::DynamicResources;
+use crate::node::DeclaredFeatures;
 use crate::topology::TopologyManager;
 
 /// How often a node is looked at whose changes nobody tells.
@@ -388,10 +391,26 @@ pub struct PodSettings {
     pub resource_health: bool,
     /// Gate `ContainerStopSignals`: containers may name the signal by which they are asked to end.
     pub stop_signals: bool,
+    /// How tolerations compare values, by the gate `TaintTolerationComparisonOperators`.
+    pub comparing: Comparing,
     /// Gate `ImageVolumeWithDigest`: statuses show which images are mounted as volumes.
     pub image_volume_digests: bool,
+    /// Gate `PodReadyToStartContainersCondition`: statuses tell whether the sandbox is ready.
+    pub sandbox_condition: bool,
+    /// What an earlier kubelet found of containers holds until this one knows. Not with the gate
+    /// `ChangeContainerStatusOnKubeletRestart`.
+    pub keeps_readiness: bool,
+    /// Gate `RuntimeClassInImageCriApi`: images belong to the runtime handlers that pods name.
+    pub images_by_handler: bool,
+    /// Resources that guaranteed pods have for themselves and that may be changed all the same, by the gates
+    /// `InPlacePodVerticalScalingExclusiveCPUs` and `InPlacePodVerticalScalingExclusiveMemory`.
+    pub resizes: ExclusiveResizes,
+    /// Gate `EventedPLEG`: the runtime's events are followed.
+    pub evented_pleg: bool,
+    /// Features of pods whose gates are off: what pods say of them is not looked at.
+    pub ignored: Vec<Feature>,
     /// What the node declares of features that pods may need; `None` where nobody asks (gate `NodeDeclaredFeatures`).
-    pub declared_features: Option<Vec<String>>,
+    pub declared_features: Option<DeclaredFeatures>,
     /// Whether the machine's kernel enforces AppArmor profiles.
     pub enforces_app_armor: bool,
     /// `maxPods`.
@@ -401,6 +420,15 @@ pub struct PodSettings {
 }
 
 #[cfg(any(test, feature = "fake"))]
+/// Which resources of guaranteed pods may be changed though a manager gives them away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ExclusiveResizes {
+    /// Under the CPU manager's static policy. Who has processors keeps just those.
+    pub cpus: bool,
+    /// Under the memory manager's. Whose memory is bound to nodes has it bound to those.
+    pub memory: bool,
+}
+
 impl Default for PodSettings {
     fn default() -> Self {
         Self {
@@ -436,7 +464,14 @@ impl Default for PodSettings {
             prevent_static_pod_api_references: true,
             resource_health: true,
             stop_signals: false,
+            comparing: Comparing::Texts,
             image_volume_digests: false,
+            sandbox_condition: true,
+            keeps_readiness: true,
+            images_by_handler: false,
+            resizes: ExclusiveResizes::default(),
+            evented_pleg: false,
+            ignored: Vec::new(),
             declared_features: None,
             enforces_app_armor: false,
             max_pods: 110,

@@ -13,6 +13,7 @@ use component_base::metrics::{Metrics, MetricsOptions};
 use kubelet_node::devices::DeviceCounts;
 use kubelet_node::dra::DynamicResourcesObserver;
 use kubelet_node::plugins::PluginCounts;
+use kubelet_node::resources::KeptMemory;
 use kubelet_node::topology::{ResourceCounts, Scope};
 use node_api::cri::{CriError, Observer};
 use node_api::csi::CsiObserver;
@@ -93,11 +94,23 @@ impl KubeletMetrics {
                 #[expect(clippy::cast_precision_loss, reason = "metrics are floating point numbers")]
                 family.with(&[&room.namespace, &room.claim]).set(value as f64);
             }
+            if let Some(condition) = &room.condition {
+                let value = if condition.is_abnormal { 1.0 } else { 0.0 };
+                self.claim_abnormal.with(&[&room.namespace, &room.claim]).set(value);
+            }
             shown.insert((room.namespace.clone(), room.claim.clone()));
         }
         for (namespace, claim) in before.difference(shown) {
             families(FileSystem::default()).iter().for_each(|(family, _)| family.remove(&[namespace, claim]));
+            self.claim_abnormal.remove(&[namespace, claim]);
         }
+    }
+
+    /// How much memory is kept for guaranteed and for burstable pods (KEP-2570).
+    #[expect(clippy::cast_precision_loss, reason = "metrics are floating point numbers")]
+    pub fn kept_memory(&self, kept: KeptMemory) {
+        self.memory_kept.with(&[]).set(kept.min_bytes as f64);
+        self.memory_protected.with(&[]).set(kept.low_bytes as f64);
     }
 
     /// A pod was refused.
@@ -326,6 +339,18 @@ fn rejection(reason: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::volumes::VolumeCondition;
+
+    #[test]
+    fn memory_that_is_kept_is_told() {
+        let metrics = Metrics::new(MetricsOptions::default());
+        let own = KubeletMetrics::new(&metrics, &metrics);
+        own.kept_memory(KeptMemory { min_bytes: 5, low_bytes: 7 });
+        let text = metrics.text();
+        for line in ["kubelet_memory_qos_node_memory_min_bytes 5\n", "kubelet_memory_qos_node_memory_low_bytes 7\n"] {
+            assert!(text.contains(line), "{line}\n{text}");
+        }
+    }
 
     #[test]
     fn what_happens_is_counted_under_upstreams_names() {
@@ -371,6 +396,7 @@ mod tests {
             namespace: "ns".into(),
             claim: claim.into(),
             room,
+            condition: (claim == "data").then(|| VolumeCondition { is_abnormal: true, message: "bad".into() }),
         });
         let mut shown = BTreeSet::new();
         own.show_claims(&rooms, &mut shown);
@@ -378,11 +404,16 @@ mod tests {
             format!("kubelet_volume_stats_{family}{{namespace=\"ns\",persistentvolumeclaim=\"{claim}\"}} {value}\n")
         };
         let text = metrics.text();
-        for (family, value) in
-            [("capacity_bytes", 100), ("available_bytes", 30), ("used_bytes", 70), ("inodes_used", 6)]
-        {
+        for (family, value) in [
+            ("capacity_bytes", 100),
+            ("available_bytes", 30),
+            ("used_bytes", 70),
+            ("inodes_used", 6),
+            ("health_status_abnormal", 1),
+        ] {
             assert!(text.contains(&line(family, "data", value)), "{family}\n{text}");
         }
+        assert!(!text.contains(&line("health_status_abnormal", "logs", 0)), "nobody says anything of it");
         own.show_claims(&rooms[1..], &mut shown);
         let text = metrics.text();
         assert!(!text.contains("\"data\"") && text.contains(&line("inodes_free", "logs", 4)), "{text}");

@@ -1,29 +1,40 @@
 //! The pod lifecycle event generator: notices what changed in the runtime by listing it each second, keeps the cache
 //! of pod records fresh, and tells the sync loop which pods to look at.
 //!
-//! Deliberately not here: the runtime's own event stream (gate `EventedPLEG`, off by default upstream too).
+//! Where the runtime tells its events (gate `EventedPLEG`, <https://kep.k8s.io/3386>) they do that, and the runtime is
+//! listed only once in a while, for what they miss. Upstream also takes what is known of all pods for the present every five
+//! seconds; here whoever needs newer knowledge asks the runtime, so that nothing is taken for newer than it is.
+
+mod feed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
 
-use node_api::cri::v1::{Container, PodSandbox};
+use base::SharedClock;
+use node_api::cri::v1::{Container, ContainerEventResponse, PodSandbox};
 use node_api::cri::{CriError, Runtime};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::Instant;
 
 use crate::metrics::KubeletMetrics;
 use crate::runtime::cache::{Outline, RuntimeCache};
-use crate::runtime::inspect::inspect_listed;
+use crate::runtime::inspect::{inspect_listed, of_event};
 use crate::runtime::labels;
-use crate::runtime::record::RecordState;
+use crate::runtime::record::{RecordState, RuntimePod};
 use crate::runtime::text::go_duration;
+use feed::{Feed, Word};
 
 /// Time between two complete looks.
 const RELIST_PERIOD: Duration = Duration::from_secs(1);
+/// The same while the runtime tells its events.
+const EVENTED_RELIST_PERIOD: Duration = Duration::from_secs(300);
 /// Without a complete look for this long, the generator is not healthy.
 const HEALTH_THRESHOLD: Duration = Duration::from_secs(180);
+/// The same while the runtime tells its events.
+const EVENTED_HEALTH_THRESHOLD: Duration = Duration::from_secs(600);
 /// Events that may wait for the sync loop; more are dropped, the periodic sync makes up for them.
 pub(crate) const EVENT_QUEUE: usize = 1000;
 /// Requests for a look at one pod that may wait; more are dropped, the next complete look makes up for them.
@@ -42,8 +53,8 @@ pub(crate) struct PodChange {
 pub(crate) enum PlegError {
     #[error("pleg has yet to be successful")]
     NeverLooked,
-    #[error("pleg was last seen active {} ago; threshold is {}", go_duration(*.ago), go_duration(HEALTH_THRESHOLD))]
-    Late { ago: Duration },
+    #[error("pleg was last seen active {} ago; threshold is {}", go_duration(*.ago), go_duration(*.threshold))]
+    Late { ago: Duration, threshold: Duration },
 }
 
 /// Asks for a look at one pod, soon.
@@ -52,7 +63,7 @@ pub(crate) struct Relist(mpsc::Sender<String>);
 
 impl Relist {
     pub(crate) fn request(&self, uid: &str) {
-        // Full: the next complete look comes within a second.
+        // Full: the next complete look comes within a second, or the runtime tells by itself.
         let _ = self.0.try_send(uid.to_owned());
     }
 }
@@ -65,6 +76,11 @@ pub(crate) struct Pleg {
     requests: Mutex<Option<mpsc::Receiver<String>>>,
     relist: Relist,
     metrics: Arc<KubeletMetrics>,
+    clock: SharedClock,
+    /// Whether the runtime's events are followed.
+    is_evented: AtomicBool,
+    /// Something could not be read and has to be looked at again soon.
+    is_behind: AtomicBool,
 }
 
 impl Pleg {
@@ -73,10 +89,18 @@ impl Pleg {
         cache: Arc<RuntimeCache>,
         events: mpsc::Sender<PodChange>,
         metrics: Arc<KubeletMetrics>,
+        clock: SharedClock,
     ) -> Self {
         let (sender, receiver) = mpsc::channel(REQUEST_QUEUE);
-        let requests = Mutex::new(Some(receiver));
-        Self { runtime, cache, events, requests, relist: Relist(sender), metrics }
+        let (requests, relist) = (Mutex::new(Some(receiver)), Relist(sender));
+        let (is_evented, is_behind) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { runtime, cache, events, requests, relist, metrics, clock, is_evented, is_behind }
+    }
+
+    /// Follows the runtime's events as long as it has some.
+    #[must_use]
+    pub(crate) fn evented(self, is_wanted: bool) -> Self {
+        Self { is_evented: AtomicBool::new(is_wanted), ..self }
     }
 
     pub(crate) fn relist_handle(&self) -> Relist {
@@ -86,18 +110,67 @@ impl Pleg {
     /// Looks until the caller drops the future.
     pub(crate) async fn run(&self) {
         let Some(mut requests) = self.requests.lock().take() else { return };
-        let mut ticks = tokio::time::interval(RELIST_PERIOD);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (runtime, metrics) = (self.runtime.clone(), self.metrics.clone());
+        let mut feed = if self.is_evented() { Feed::on(runtime, metrics) } else { Feed::off(runtime, metrics) };
+        let mut next = Instant::now();
         loop {
             tokio::select! {
-                _ = ticks.tick() => {
-                    if let Err(error) = self.relist().await {
-                        tracing::warn!(%error, "Listing pods and containers failed");
-                    }
-                }
+                () = tokio::time::sleep_until(next) => next = self.relist_and_rest().await,
                 Some(uid) = requests.recv() => self.look_at(&uid).await,
+                word = feed.next() => match word {
+                    Word::Event(event) => self.take(*event).await,
+                    // The runtime may begin to tell a moment after it is asked to.
+                    Word::Begun => self.is_behind.store(true, Ordering::Relaxed),
+                    Word::Failed(error) => {
+                        tracing::warn!(%error, gives_up = !feed.is_on(), "The runtime's events cannot be had");
+                        self.is_evented.store(feed.is_on(), Ordering::Relaxed);
+                        next = self.relist_and_rest().await;
+                    }
+                },
+            }
+            if self.is_behind.swap(false, Ordering::Relaxed) {
+                next = next.min(Instant::now() + RELIST_PERIOD);
             }
         }
+    }
+
+    fn is_evented(&self) -> bool {
+        self.is_evented.load(Ordering::Relaxed)
+    }
+
+    /// A complete look; when the next one is due.
+    async fn relist_and_rest(&self) -> Instant {
+        if let Err(error) = self.relist().await {
+            tracing::warn!(%error, "Listing pods and containers failed");
+            self.is_behind.store(true, Ordering::Relaxed);
+        }
+        Instant::now() + if self.is_evented() { EVENTED_RELIST_PERIOD } else { RELIST_PERIOD }
+    }
+
+    /// Takes what the runtime tells of a pod.
+    async fn take(&self, event: ContainerEventResponse) {
+        let age = self.age(event.created_at);
+        self.metrics.pleg_latency.with(&[]).observe(age.as_secs_f64());
+        let Some(sandbox) = event.pod_sandbox_status else {
+            // The sandbox is gone: whose it was is known here.
+            if let Some(uid) = self.cache.owner(&event.container_id) {
+                self.look_at(&uid).await;
+            }
+            return;
+        };
+        let Some(uid) = sandbox.labels.get(labels::POD_UID).cloned() else { return };
+        let last = self.cache.get(&uid);
+        let now = Instant::now();
+        let pod = of_event(&uid, &sandbox, event.containers_statuses, last.as_deref()).await;
+        // What is newer stays, and is told all the same: the loop may not know of it.
+        let pod = self.cache.put(&uid, pod, now.checked_sub(age).unwrap_or(now));
+        self.tell(&uid, &self.cache.outline(&uid), outline_of(&pod));
+    }
+
+    /// How long ago a time was that the runtime tells, in nanoseconds since 1970.
+    fn age(&self, at: i64) -> Duration {
+        let now = self.clock.wall().duration_since(UNIX_EPOCH).unwrap_or_default();
+        now.saturating_sub(Duration::from_nanos(u64::try_from(at).unwrap_or_default()))
     }
 
     /// One complete look.
@@ -139,7 +212,10 @@ impl Pleg {
         let containers = self.runtime.list_containers(Some(filter)).await;
         match (sandboxes, containers) {
             (Ok(sandboxes), Ok(containers)) => self.compare(uid, &sandboxes, &containers, at, true).await,
-            (Err(error), _) | (_, Err(error)) => tracing::debug!(uid, %error, "Looking at a pod failed"),
+            (Err(error), _) | (_, Err(error)) => {
+                tracing::debug!(uid, %error, "Looking at a pod failed");
+                self.is_behind.store(true, Ordering::Relaxed);
+            }
         }
     }
 
@@ -153,14 +229,22 @@ impl Pleg {
         let last = self.cache.get(uid);
         match inspect_listed(&*self.runtime, uid, sandboxes, containers, last.as_deref()).await {
             Ok(pod) => drop(self.cache.put(uid, pod, at)),
-            // The old outline stays, so that the change is seen again.
-            Err(error) => return tracing::warn!(uid, %error, "Reading a pod from the runtime failed"),
+            Err(error) => {
+                // The old outline stays, so that the change is seen again.
+                self.is_behind.store(true, Ordering::Relaxed);
+                return tracing::warn!(uid, %error, "Reading a pod from the runtime failed");
+            }
         }
-        if now == before {
-            // Whoever asked has changed nothing; telling would only make it ask again.
+        // Whoever asked may have changed nothing; telling would only make it ask again.
+        self.tell(uid, &before, now);
+    }
+
+    /// Tells the loop of what has changed.
+    fn tell(&self, uid: &str, before: &Outline, now: Outline) {
+        if now == *before {
             return;
         }
-        let died = died(&before, &now);
+        let died = died(before, &now);
         self.cache.tell(uid, now);
         if self.events.try_send(PodChange { uid: uid.to_owned(), died }).is_err() {
             self.metrics.pleg_discarded.with(&[]).inc();
@@ -171,7 +255,8 @@ impl Pleg {
     /// Whether complete looks succeed.
     pub(crate) fn health(&self) -> Result<(), PlegError> {
         let ago = self.cache.last_relist().ok_or(PlegError::NeverLooked)?.elapsed();
-        if ago <= HEALTH_THRESHOLD { Ok(()) } else { Err(PlegError::Late { ago }) }
+        let threshold = if self.is_evented() { EVENTED_HEALTH_THRESHOLD } else { HEALTH_THRESHOLD };
+        if ago <= threshold { Ok(()) } else { Err(PlegError::Late { ago, threshold }) }
     }
 }
 
@@ -185,6 +270,16 @@ fn outline(sandboxes: &[PodSandbox], containers: &[Container]) -> Outline {
         let name = container.metadata.as_ref().map(|metadata| metadata.name.clone()).unwrap_or_default();
         (container.id.clone(), (name, RecordState::of(container.state)))
     });
+    sandboxes.chain(containers).collect()
+}
+
+/// The same of a pod that was read.
+fn outline_of(pod: &RuntimePod) -> Outline {
+    let sandboxes = pod.sandboxes.iter().map(|sandbox| {
+        let state = if sandbox.ready { RecordState::Running } else { RecordState::Exited };
+        (sandbox.id.clone(), (String::new(), state))
+    });
+    let containers = pod.containers.iter().map(|record| (record.id.clone(), (record.name.clone(), record.state)));
     sandboxes.chain(containers).collect()
 }
 
@@ -214,12 +309,17 @@ mod tests {
         }
     }
 
+    fn pleg(runtime: &FakeRuntime, cache: &Arc<RuntimeCache>, events: mpsc::Sender<PodChange>) -> Pleg {
+        let runtime = Arc::new(runtime.clone());
+        Pleg::new(runtime, Arc::clone(cache), events, KubeletMetrics::unseen(), TokioClock::shared())
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_change_that_cannot_be_read_is_told_later() {
         let runtime = FakeRuntime::new(TokioClock::shared(), &TaskGroup::new("test"));
         let (events, mut changes) = mpsc::channel(EVENT_QUEUE);
         let cache = Arc::new(RuntimeCache::default());
-        let pleg = Pleg::new(Arc::new(runtime.clone()), Arc::clone(&cache), events, KubeletMetrics::unseen());
+        let pleg = pleg(&runtime, &cache, events);
         let id = runtime.run_pod_sandbox(sandbox(), "").await.unwrap();
         pleg.relist().await.unwrap();
         assert_eq!(changes.try_recv().unwrap().uid, "u");
@@ -240,7 +340,7 @@ mod tests {
         let runtime = FakeRuntime::new(TokioClock::shared(), &group);
         let (events, mut changes) = mpsc::channel(EVENT_QUEUE);
         let cache = Arc::new(RuntimeCache::default());
-        let pleg = Pleg::new(Arc::new(runtime.clone()), Arc::clone(&cache), events, KubeletMetrics::unseen());
+        let pleg = pleg(&runtime, &cache, events);
         assert_eq!(pleg.health(), Err(PlegError::NeverLooked));
         let id = runtime.run_pod_sandbox(sandbox(), "").await.unwrap();
         pleg.relist().await.unwrap();

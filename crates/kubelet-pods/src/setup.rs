@@ -326,6 +326,7 @@ mod tests {
             single_process_oom_kill: false,
             huge_pages: Vec::new(),
             memory_capacity: 1 << 30,
+            memory_qos: None,
         };
         let setup = Setup {
             volumes,

@@ -19,6 +19,7 @@ use crate::metrics::KubeletMetrics;
 use crate::node::NodeSettings;
 use crate::plugins::{PluginHandler, PluginWatcher};
 use crate::pod_resources::{self, Lister};
+use crate::pods_api::{self, PodsServer};
 use crate::volumes::CsiDeps;
 
 /// The plugins of a node.
@@ -167,6 +168,20 @@ impl Extensions {
         tasks.spawn("pod-resources", async move {
             if let Err(error) = pod_resources::serve(&root, lister, token).await {
                 tracing::error!(%error, "The pod resources API cannot be served");
+            }
+        });
+        if lifecycle.gates().enabled(gates::PODS_API) {
+            self.serve_pods(engine, metrics, lifecycle);
+        }
+    }
+
+    /// Tells whoever runs on the machine of the pods.
+    fn serve_pods(&self, engine: &PodEngine, metrics: &Arc<KubeletMetrics>, lifecycle: &Lifecycle) {
+        let (tasks, known, root) = (lifecycle.tasks(), Arc::new(engine.clone()), self.root.clone());
+        let server = PodsServer::new(known, metrics.clone(), lifecycle.clock().clone(), tasks.token());
+        tasks.spawn("pods-api", async move {
+            if let Err(error) = pods_api::serve(&root, server).await {
+                tracing::error!(%error, "The pods API cannot be served");
             }
         });
     }

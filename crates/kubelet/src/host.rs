@@ -20,6 +20,8 @@ const KERNEL: [(&str, &str); 6] = [
     ("kernel/keys/root_maxkeys", "1000000"),
     ("kernel/keys/root_maxbytes", "25000000"),
 ];
+/// From this kernel on containers can be slowed down by memory without harm.
+const THROTTLING_SINCE: (u32, u32) = (5, 9);
 /// What control groups of version 1 must offer.
 const CONTROLLERS: [&str; 4] = ["cpu", "cpuacct", "cpuset", "memory"];
 
@@ -37,8 +39,8 @@ pub(crate) fn check(
     }
     check_swap(plan, facts, mounts, &mut events)?;
     set_kernel(plan, facts)?;
-    let score = plan.config.oom_score_adj.unwrap_or(-999);
-    facts.proc().set_oom_score_adj(std::process::id(), score)?;
+    check_throttling(plan, cgroups.version(), &facts.proc().kernel_version().unwrap_or_default());
+    protect_self(plan, facts)?;
     join_group(plan, cgroups)?;
     limit_files(plan);
     Ok(events)
@@ -112,6 +114,32 @@ fn set_kernel(plan: &Plan, facts: &Facts) -> Result<(), BoxError> {
     Ok(())
 }
 
+/// Older kernels may stand still where memory is taken back from a container that is being slowed down.
+fn check_throttling(plan: &Plan, version: Version, kernel: &str) {
+    if plan.throttling_factor.is_some() && version == Version::V2 && is_older(kernel, THROTTLING_SINCE) {
+        tracing::warn!(kernel, "Slowing containers down by memory.high may hang kernels before 5.9 (gate MemoryQoS)");
+    }
+}
+
+/// Whether a kernel's release, such as `5.4.0-42-generic`, is older than this version. What says nothing is not.
+fn is_older(release: &str, than: (u32, u32)) -> bool {
+    let mut numbers = release.split(|part: char| !part.is_ascii_digit()).map(str::parse::<u32>);
+    matches!((numbers.next(), numbers.next()), (Some(Ok(major)), Some(Ok(minor))) if (major, minor) < than)
+}
+
+/// Has the kernel pick others first when memory runs out.
+fn protect_self(plan: &Plan, facts: &Facts) -> Result<(), BoxError> {
+    let score = plan.config.oom_score_adj.unwrap_or(-999);
+    if let Err(error) = facts.proc().set_oom_score_adj(std::process::id(), score) {
+        // Within a namespace of users that is the privilege of those outside.
+        if !plan.in_user_namespace {
+            return Err(error.into());
+        }
+        tracing::info!(score, %error, "The kubelet's own score cannot be set");
+    }
+    Ok(())
+}
+
 /// `kubeletCgroups`: the kubelet's own group.
 fn join_group(plan: &Plan, cgroups: &dyn Cgroups) -> Result<(), BoxError> {
     let name = &plan.config.kubelet_cgroups;
@@ -172,4 +200,41 @@ pub(crate) fn make_directories(layout: &Layout, plan: &Plan) -> Result<(), BoxEr
     }
     make(&plan.pods.pod_logs_dir, 0o755)?;
     make(&plan.pods.container_logs_dir, 0o755)
+}
+
+#[cfg(test)]
+mod tests {
+    use component_base::{Feature, Gates};
+
+    use super::*;
+    use crate::config::{COMPONENT, gates, load, plan};
+
+    #[test]
+    fn releases_of_kernels_are_compared_by_number() {
+        let cases = [
+            ("5.8.18-100.fc31", true),
+            ("5.10.0-8-amd64", false),
+            ("5.9.0", false),
+            ("4.19", true),
+            ("6.1.0+", false),
+            ("", false),
+            ("next", false),
+        ];
+        for (release, expected) in cases {
+            assert_eq!(is_older(release, THROTTLING_SINCE), expected, "{release}");
+        }
+    }
+
+    #[test]
+    fn within_a_namespace_of_users_the_kubelet_goes_on_without_its_score() {
+        let options = component_base::flags::parse(COMPONENT.flags, Vec::<String>::new()).unwrap();
+        let protect = |set: &Gates| {
+            let plan = plan(&options, load(&options).unwrap(), "host").unwrap().with_gates(set);
+            // A machine without processes: nobody's score can be set.
+            let root = tempfile::tempdir().unwrap();
+            protect_self(&plan, &Facts::at(root.path())).is_ok()
+        };
+        let on = |gate: Feature| Gates::default().with(gate, true);
+        assert!(!protect(&Gates::default()) && protect(&on(gates::IN_USER_NAMESPACE)));
+    }
 }

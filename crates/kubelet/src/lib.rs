@@ -8,11 +8,13 @@ mod config;
 mod extensions;
 mod host;
 mod pod_resources;
+mod pods_api;
 mod resource_managers;
 mod run;
 mod server;
 mod shutdown;
 mod traces;
+mod volume_health;
 mod watchdog;
 
 pub use config::COMPONENT;

@@ -22,9 +22,9 @@ use tokio::net::UnixListener;
 
 use crate::metrics::KubeletMetrics;
 
-/// Requests a second, and how many at once.
-const RATE: f64 = 100.0;
-const BURST: u32 = 10;
+/// Requests a second, and how many at once, to each of the kubelet's own sockets.
+pub(crate) const RATE: f64 = 100.0;
+pub(crate) const BURST: u32 = 10;
 const VERSION: &str = "v1";
 
 /// The pods that take up the node's resources.
@@ -156,13 +156,17 @@ impl PodResourcesLister for Lister {
 /// # Errors
 /// The socket cannot be made, or the server fails.
 pub(crate) async fn serve(root: &Path, lister: Lister, token: CancellationToken) -> std::io::Result<()> {
-    let socket = root.join("pod-resources/kubelet.sock");
-    match std::fs::remove_file(&socket) {
+    let listener = listen(&root.join("pod-resources/kubelet.sock"))?;
+    pod_resources::serve(listener, lister, token).await.map_err(std::io::Error::other)
+}
+
+/// Makes a socket, also where an earlier kubelet has left one.
+pub(crate) fn listen(socket: &Path) -> std::io::Result<UnixListener> {
+    match std::fs::remove_file(socket) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let listener = UnixListener::bind(&socket)?;
-    pod_resources::serve(listener, lister, token).await.map_err(std::io::Error::other)
+    UnixListener::bind(socket)
 }
 
 #[cfg(test)]

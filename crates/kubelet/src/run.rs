@@ -44,6 +44,7 @@ use crate::setup::Setup;
 use crate::shutdown;
 use crate::traces;
 use crate::trust_bundles::TrustBundles;
+use crate::volume_health;
 use crate::volumes::{CsiDeps, Labels, Layout, VolumeDeps, VolumeSet};
 use crate::watchdog;
 
@@ -63,6 +64,7 @@ const SERVER_DRAIN: Duration = Duration::from_secs(1);
 pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError> {
     let config = config::load(&options)?;
     let facts = Facts::system();
+    config::check_gated(&config, lifecycle.gates())?;
     let plan = config::plan(&options, config, &facts.proc().hostname()?)?;
     let mut plan = plan.with_gates(lifecycle.gates());
     plan.pods.enforces_app_armor = host::enforces_app_armor();
@@ -204,10 +206,11 @@ impl Dependencies {
         own_metrics.node_name.with(&[&plan.node.name]).set(1.0);
         own_metrics.cgroup_version.with(&[]).set(if cgroups.version() == Version::V2 { 2.0 } else { 1.0 });
         let observer: Arc<dyn Observer> = own_metrics.clone();
-        let options = ClientOptions { observer: Some(observer), ..cri_options(plan) };
+        let list_streaming = lifecycle.gates().enabled(gates::LIST_STREAMING);
+        let options = ClientOptions { observer: Some(observer), list_streaming, ..cri_options(plan) };
         let runtime = Arc::new(CriClient::connect(&options).await?);
         let driver = groups::cgroup_driver(&runtime, plan, &own_metrics).await?;
-        let groups = groups::pod_groups(plan, cgroups, driver).await?;
+        let groups = groups::pod_groups(plan, &facts, cgroups, driver, &own_metrics).await?;
         let events = events_by(clients.as_ref(), plan);
         let informers = clients.as_ref().map(|clients| Informers::new(&clients.main, InformerOptions::default()));
         let client = clients.as_ref().map(|clients| clients.main.clone());
@@ -308,9 +311,20 @@ impl Dependencies {
         if !periods.is_empty() {
             tasks.spawn_cancellable("shutdown", shutdown::run(self.shutdown(plan, lifecycle, periods)));
         }
+        self.watch_volumes(plan, lifecycle);
         let evictor = self.evictor(plan, lifecycle);
         tasks.spawn_cancellable("eviction", evictor.run());
         Ok(())
+    }
+
+    /// The watch over volumes whose drivers tell how they are.
+    fn watch_volumes(&self, plan: &Plan, lifecycle: &Lifecycle) {
+        let period = plan.config.volume_stats_agg_period.to_std();
+        if period.is_zero() || !lifecycle.gates().enabled(gates::VOLUME_HEALTH) {
+            return;
+        }
+        let watch = volume_health::watch(self.engine.clone(), self.volumes.clone(), self.events.clone(), period);
+        lifecycle.tasks().spawn_cancellable("volume-health", watch);
     }
 
     /// The watch over what the node has left.
@@ -406,6 +420,7 @@ fn gauge(
             memory
         }),
         walk_period: plan.config.volume_stats_agg_period.to_std(),
+        separate_disks: lifecycle.gates().enabled(gates::SEPARATE_DISKS),
         clock: lifecycle.clock().clone(),
         walked: Default::default(),
     })

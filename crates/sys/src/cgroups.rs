@@ -88,6 +88,8 @@ pub struct Limits {
     pub memory_bytes: Option<Limit>,
     /// Memory that is not reclaimed (version 2 only; version 1 has no such thing and ignores it).
     pub memory_min_bytes: Option<u64>,
+    /// Memory that is reclaimed only where nothing else is left (version 2 only, as above).
+    pub memory_low_bytes: Option<u64>,
     pub pids: Option<Limit>,
     /// By page size in the kernel's words, such as `2MB`.
     pub huge_pages_bytes: BTreeMap<String, u64>,

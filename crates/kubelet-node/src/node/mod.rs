@@ -2,6 +2,7 @@
 
 mod addresses;
 mod conditions;
+mod declared;
 mod facts;
 mod image_list;
 mod lease;
@@ -13,6 +14,7 @@ mod state;
 mod status;
 
 pub use addresses::AddressSource;
+pub use declared::DeclaredFeatures;
 pub use facts::{Facts, FileSystem, filesystem};
 pub use lease::LeaseKeeper;
 pub use reporter::{Memory, Reporter};

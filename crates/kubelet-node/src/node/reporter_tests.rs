@@ -11,7 +11,7 @@ use node_api::cri::v1::StatusResponse;
 use serde_json::{Value, json};
 use sys::net::NetError;
 
-use super::super::RuntimeHealth;
+use super::super::{DeclaredFeatures, RuntimeHealth};
 use super::*;
 use crate::events::RecordedEvents;
 
@@ -75,7 +75,7 @@ fn start_with(server: Arc<FakeServer>, gives_up_where_forbidden: bool) -> Bench 
         register: true,
         max_pods: 110,
         max_images: 50,
-        declared_features: vec!["A".into(), "B".into()],
+        declared_features: DeclaredFeatures { own: vec!["A".into(), "B".into()], host_network_users: true },
         gives_up_where_forbidden,
         update_frequency: Duration::from_secs(10),
         report_frequency: Duration::from_secs(300),

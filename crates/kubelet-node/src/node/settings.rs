@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use api_types::core_v1::Taint;
 
+use super::declared::DeclaredFeatures;
 use crate::resources::reserve::Reservations;
 
 /// The node's configuration.
@@ -46,8 +47,8 @@ pub struct NodeSettings {
     pub lease_seconds: i32,
     /// `--root-dir`.
     pub root_dir: PathBuf,
-    /// What `status.declaredFeatures` says; sorted.
-    pub declared_features: Vec<String>,
+    /// What `status.declaredFeatures` says.
+    pub declared_features: DeclaredFeatures,
     /// Gate `KubeletRegistrationGetOnExistsOnly`: a node that may not be made is not looked for either.
     pub gives_up_where_forbidden: bool,
     /// What the node keeps for itself.

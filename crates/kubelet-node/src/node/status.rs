@@ -100,7 +100,8 @@ pub(super) fn compute(node: &mut Node, settings: &NodeSettings, observed: &Obser
     status.node_info = observed.info.clone();
     status.daemon_endpoints.kubelet_endpoint.port = settings.port;
     status.images.clone_from(&observed.images);
-    status.declared_features.clone_from(&settings.declared_features);
+    let features = observed.runtime.as_ref().and_then(|runtime| runtime.features.as_ref());
+    status.declared_features = settings.declared_features.with(features);
     if let Some(volumes) = &observed.volumes_in_use {
         status.volumes_in_use.clone_from(volumes);
     }

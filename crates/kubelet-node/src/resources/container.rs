@@ -1,17 +1,18 @@
 //! The limits of one container, as the runtime is told them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use api_types::core_v1::{Container, Pod};
-use component_helpers::pod_requests;
+use component_helpers::{pod_requests, qos};
 use node_api::cri::v1;
 use sys::cgroups::Version;
 
+use super::MemoryQos;
 use super::swap::SwapBehavior;
 use super::{cpu, oom};
 
 /// What of the node's configuration limits depend on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ContainerLimits {
     /// `cpuCFSQuota`.
     pub cpu_quota: bool,
@@ -27,6 +28,8 @@ pub struct ContainerLimits {
     pub huge_pages: Vec<String>,
     /// The machine's memory.
     pub memory_capacity: i64,
+    /// Gate `MemoryQoS`.
+    pub memory_qos: Option<MemoryQos>,
 }
 
 impl ContainerLimits {
@@ -43,7 +46,7 @@ impl ContainerLimits {
             memory_limit_in_bytes: memory,
             oom_score_adj: oom::score_adj(pod, container, self.memory_capacity),
             hugepage_limits: self.huge_page_limits(pod, container),
-            unified: self.unified(pod, container),
+            unified: self.unified(pod, container, memory),
             ..v1::LinuxContainerResources::default()
         };
         if self.cpu_quota {
@@ -58,8 +61,8 @@ impl ContainerLimits {
         resources
     }
 
-    fn unified(&self, pod: &Pod, container: &Container) -> std::collections::HashMap<String, String> {
-        let mut unified = std::collections::HashMap::new();
+    fn unified(&self, pod: &Pod, container: &Container, memory_limit: i64) -> HashMap<String, String> {
+        let mut unified = HashMap::new();
         if self.version == Version::V2 {
             if !self.single_process_oom_kill {
                 unified.insert("memory.oom.group".to_owned(), "1".to_owned());
@@ -67,6 +70,10 @@ impl ContainerLimits {
             if self.swap_accounting {
                 let bytes = self.swap.limit(pod, container, self.memory_capacity);
                 unified.insert("memory.swap.max".to_owned(), bytes.to_string());
+            }
+            if let Some(memory) = &self.memory_qos {
+                let request = pod_requests::amount(&container.resources.requests, "memory").value();
+                unified.extend(memory.of(qos::class_of(pod), request, memory_limit));
             }
         }
         unified
@@ -112,6 +119,7 @@ pub fn size_name(bytes: u64) -> String {
 mod tests {
     use api_machinery::quantity::Quantity;
 
+    use super::super::MemoryReservation;
     use super::*;
 
     fn limits(version: Version) -> ContainerLimits {
@@ -124,6 +132,7 @@ mod tests {
             single_process_oom_kill: false,
             huge_pages: vec!["2MB".into()],
             memory_capacity: 1 << 30,
+            memory_qos: None,
         }
     }
 
@@ -164,6 +173,29 @@ mod tests {
         assert_eq!((swap(SwapBehavior::NoSwap), swap(limited)), ("0".to_owned(), "524288".to_owned()));
         let free = ContainerLimits { cpu_quota: false, ..limits(Version::V1) };
         assert_eq!(free.of(&pod, &container(&[], &[("cpu", "1")])).cpu_quota, 0);
+    }
+
+    #[test]
+    fn memory_is_slowed_down_where_that_is_on_and_the_machine_can() {
+        let pod = Pod::default();
+        let half = container(&[("memory", "1Mi")], &[("memory", "2Mi")]);
+        let reservation = MemoryReservation::Tiered;
+        let qos = MemoryQos { throttling_factor: 0.5, allocatable_bytes: 1 << 30, reservation };
+        let high = |memory_qos, version| {
+            let limits = ContainerLimits { memory_qos, ..limits(version) };
+            limits.of(&pod, &half).unified.get("memory.high").cloned()
+        };
+        assert_eq!(high(Some(qos), Version::V2).as_deref(), Some("1572864"));
+        assert_eq!((high(None, Version::V2), high(Some(qos), Version::V1)), (None, None));
+        // The pod's limit is the container's where that has none.
+        let mut pod = Pod::default();
+        let limits_of_pod = half.resources.limits.clone();
+        pod.spec.resources =
+            Some(api_types::core_v1::ResourceRequirements { limits: limits_of_pod, ..Default::default() });
+        let bare = container(&[("memory", "1Mi")], &[]);
+        let limits = ContainerLimits { memory_qos: Some(qos), ..limits(Version::V2) };
+        let files = limits.of(&pod, &bare).unified;
+        assert_eq!((files["memory.high"].as_str(), files["memory.low"].as_str()), ("1572864", "1048576"));
     }
 
     #[test]

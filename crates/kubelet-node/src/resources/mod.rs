@@ -5,6 +5,7 @@ pub mod cpu;
 #[cfg(test)]
 mod fake_units;
 mod keeper;
+mod memory_qos;
 mod names;
 mod node_usage;
 mod oom;
@@ -16,7 +17,8 @@ mod systemd;
 pub mod thresholds;
 mod units;
 
+pub use memory_qos::{KeptMemory, MemoryQos, MemoryReservation};
 pub use names::{CgroupNames, Driver};
 pub use node_usage::node_usage;
-pub use pod_cgroups::{CgroupSettings, PodGroups, all_pods_limits};
+pub use pod_cgroups::{CgroupSettings, ClassReserve, PodGroups, all_pods_limits};
 pub use systemd::Systemd;

@@ -6,7 +6,7 @@ use component_helpers::{pod_requests, qos};
 use node_api::cri::v1;
 use sys::cgroups::{Limit, Limits};
 
-use super::cpu;
+use super::{MemoryReservation, cpu};
 
 /// What of the node's configuration limits depend on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,11 +17,13 @@ pub struct PodLimits {
     pub cpu_period_us: i64,
     /// `podPidsLimit`, where there is one.
     pub pids: Option<u64>,
+    pub reservation: MemoryReservation,
 }
 
 /// Amounts that a pod's group gets; quota and memory only where nothing in the pod is unlimited.
 struct Amounts {
     request_milli: i64,
+    request_bytes: i64,
     limit_milli: Option<i64>,
     memory: Option<i64>,
 }
@@ -35,8 +37,14 @@ impl PodLimits {
             pids: self.pids.map(Limit::To),
             ..Limits::default()
         };
-        if qos::class_of(pod) == pod_qos_class::BEST_EFFORT {
+        let class = qos::class_of(pod);
+        if class == pod_qos_class::BEST_EFFORT {
             return limits;
+        }
+        if self.reservation != MemoryReservation::None {
+            let kept = self.reservation.of(class, amounts.request_bytes);
+            limits.memory_min_bytes = Some(kept.min_bytes);
+            limits.memory_low_bytes = Some(kept.low_bytes);
         }
         if let Some(quota) = self.quota(&amounts) {
             limits.cpu_period_us = u64::try_from(self.cpu_period_us).ok();
@@ -82,14 +90,15 @@ impl PodLimits {
 }
 
 fn amounts(pod: &Pod) -> Amounts {
-    let limits = pod_requests::limits(pod);
+    let (requests, limits) = (pod_requests::requests(pod), pod_requests::limits(pod));
     let all = |name: &str| {
         let of_pod = pod.spec.resources.as_ref().is_some_and(|all| all.limits.contains_key(name));
         let has = |container: &Container| container.resources.limits.get(name).is_some_and(|limit| limit.sign() > 0);
         of_pod || pod.spec.containers.iter().chain(&pod.spec.init_containers).all(has)
     };
     Amounts {
-        request_milli: pod_requests::amount(&pod_requests::requests(pod), "cpu").milli_value(),
+        request_milli: pod_requests::amount(&requests, "cpu").milli_value(),
+        request_bytes: pod_requests::amount(&requests, "memory").value(),
         limit_milli: all("cpu").then(|| pod_requests::amount(&limits, "cpu").milli_value()),
         memory: all("memory").then(|| pod_requests::amount(&limits, "memory").value()),
     }
@@ -113,7 +122,8 @@ mod tests {
 
     #[test]
     fn a_limit_counts_only_when_all_have_one() {
-        let limits = PodLimits { cpu_quota: true, cpu_period_us: 100_000, pids: Some(100) };
+        let reservation = MemoryReservation::None;
+        let limits = PodLimits { cpu_quota: true, cpu_period_us: 100_000, pids: Some(100), reservation };
         let full = container(&[("cpu", "1"), ("memory", "1Mi")], &[("cpu", "1"), ("memory", "1Mi")]);
         let half = container(&[("cpu", "100m")], &[("memory", "2Mi")]);
         let cases = [
@@ -128,6 +138,25 @@ mod tests {
             let made = limits.of(&pod);
             assert_eq!((made.cpu_shares, made.cpu_quota_us, made.memory_bytes), expected);
             assert_eq!(made.pids, Some(Limit::To(100)));
+        }
+    }
+
+    #[test]
+    fn memory_is_kept_for_pods_where_it_is_to_be() {
+        let of = |reservation| PodLimits { cpu_quota: true, cpu_period_us: 100_000, pids: None, reservation };
+        let full = container(&[("cpu", "1"), ("memory", "1Mi")], &[("cpu", "1"), ("memory", "1Mi")]);
+        let half = container(&[("memory", "1Mi")], &[]);
+        let cases = [
+            (MemoryReservation::Tiered, vec![full.clone()], (Some(1 << 20), Some(0))),
+            (MemoryReservation::Tiered, vec![full.clone(), half], (Some(0), Some(2 << 20))),
+            (MemoryReservation::Tiered, vec![Container::default()], (None, None)),
+            (MemoryReservation::None, vec![full], (None, None)),
+        ];
+        for (reservation, containers, expected) in cases {
+            let mut pod = Pod::default();
+            pod.spec.containers = containers;
+            let made = of(reservation).of(&pod);
+            assert_eq!((made.memory_min_bytes, made.memory_low_bytes), expected);
         }
     }
 }

@@ -9,13 +9,13 @@ use api_types::core_v1::constants::pod_qos_class;
 use async_trait::async_trait;
 use component_helpers::{pod_requests, qos};
 use parking_lot::Mutex;
-use sys::cgroups::{CgroupPath, Cgroups, Limit, Limits};
+use sys::cgroups::{CgroupPath, Cgroups, Limit, Limits, Version};
 use tokio::time::Instant;
 
 use super::keeper::{Files, Keeper, Slices};
 use super::pod::PodLimits;
 use super::units::Units;
-use super::{CgroupNames, cpu};
+use super::{CgroupNames, KeptMemory, MemoryReservation, cpu};
 use crate::interfaces::{PodCgroups, SideError};
 
 /// How groups are laid out and limited.
@@ -25,13 +25,34 @@ pub struct CgroupSettings {
     /// `cgroupsPerQOS`; without it pods have no groups of their own.
     pub per_class: bool,
     pub limits: PodLimits,
+    /// What lower classes leave to higher ones, where they do.
+    pub reserve: Option<ClassReserve>,
+}
+
+/// How much of what the pods of a class ask for lower classes may not use (gate `QOSReserved`): memory alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClassReserve {
+    /// 0 to 100.
+    pub percent: i64,
+    /// What all pods together may use.
+    pub of_bytes: i64,
+}
+
+impl ClassReserve {
+    /// The most that burstable pods and those of best effort may use, by what guaranteed and burstable ones ask for.
+    fn limits(&self, guaranteed: i64, burstable: i64) -> [i64; 2] {
+        let kept = |asked: i64| asked.saturating_mul(self.percent) / 100;
+        let of_burstable = self.of_bytes.saturating_sub(kept(guaranteed)).max(0);
+        [of_burstable, of_burstable.saturating_sub(kept(burstable)).max(0)]
+    }
 }
 
 impl CgroupSettings {
     pub fn new(names: CgroupNames, per_class: bool, cpu_quota: bool, period: Duration, pids: i64) -> Self {
         let cpu_period_us = i64::try_from(period.as_micros()).unwrap_or(100_000);
         let pids = u64::try_from(pids).ok().filter(|pids| *pids > 0);
-        Self { names, per_class, limits: PodLimits { cpu_quota, cpu_period_us, pids } }
+        let reservation = MemoryReservation::None;
+        Self { names, per_class, limits: PodLimits { cpu_quota, cpu_period_us, pids, reservation }, reserve: None }
     }
 }
 
@@ -40,10 +61,12 @@ impl CgroupSettings {
 struct Known {
     class: &'static str,
     request_milli: i64,
+    request_bytes: i64,
 }
 
 /// Which pods are meant, by uid.
 type ByUid = Box<dyn Fn(&str) -> bool + Send + Sync>;
+type TellKept = Box<dyn Fn(KeptMemory) + Send + Sync>;
 
 /// The groups of a node's pods.
 pub struct PodGroups {
@@ -53,12 +76,16 @@ pub struct PodGroups {
     known: Mutex<BTreeMap<String, Known>>,
     /// Pods whose processor time is not limited.
     unlimited: OnceLock<ByUid>,
-    /// What was set last on the group of burstable pods, to write only changes.
-    burstable_shares: tokio::sync::Mutex<Option<u64>>,
+    /// Who hears how much memory is kept for all pods together.
+    kept: OnceLock<TellKept>,
+    /// Held while what classes have is set, so that who comes last has seen all pods.
+    sharing: tokio::sync::Mutex<()>,
     /// The pods that were to keep their groups when no other group was left, and when that was.
     swept: Mutex<Option<(BTreeSet<String>, Instant)>>,
 }
 
+/// What pods of best effort share of the processors.
+const LEAST_SHARES: u64 = 2;
 /// How long groups are believed to be as they were left while no pod comes or goes. They are looked through far more often
 /// than that, and every one of them costs a call to the kernel for each hierarchy.
 const SWEEP_PERIOD: Duration = Duration::from_secs(60);
@@ -77,9 +104,9 @@ impl PodGroups {
     }
 
     fn kept_by(keeper: Box<dyn Keeper>, cgroups: Arc<dyn Cgroups>, settings: CgroupSettings) -> Arc<Self> {
-        let (known, burstable_shares) = (Mutex::default(), tokio::sync::Mutex::default());
-        let (unlimited, swept) = (OnceLock::new(), Mutex::default());
-        Arc::new(Self { cgroups, keeper, settings, known, unlimited, burstable_shares, swept })
+        let (known, sharing) = (Mutex::default(), tokio::sync::Mutex::default());
+        let (unlimited, kept, swept) = (OnceLock::new(), OnceLock::new(), Mutex::default());
+        Arc::new(Self { cgroups, keeper, settings, known, unlimited, kept, sharing, swept })
     }
 
     /// Makes the groups above those of pods and limits all pods together.
@@ -94,9 +121,7 @@ impl PodGroups {
         }
         let all_pods = self.feasible(all_pods.clone());
         self.put(&names.all_pods(), &all_pods).await?;
-        let least = Limits { cpu_shares: Some(2), ..Limits::default() };
-        self.put(&names.class(pod_qos_class::BEST_EFFORT), &least).await?;
-        self.share_burstable().await
+        self.share().await
     }
 
     async fn put(&self, group: &CgroupPath, limits: &Limits) -> Result<(), SideError> {
@@ -111,6 +136,11 @@ impl PodGroups {
     /// Pods with these uids may use all processor time that there is; only the first call counts.
     pub fn lift_quota(&self, of: impl Fn(&str) -> bool + Send + Sync + 'static) {
         let _ = self.unlimited.set(Box::new(of));
+    }
+
+    /// Lets somebody hear how much memory is kept for guaranteed and for burstable pods; only the first call counts.
+    pub fn tell_kept(&self, tell: impl Fn(KeptMemory) + Send + Sync + 'static) {
+        let _ = self.kept.set(Box::new(tell));
     }
 
     /// The limits of a pod's group.
@@ -153,20 +183,65 @@ impl PodGroups {
         limits
     }
 
-    /// Burstable pods together get what they ask for, against guaranteed ones.
-    async fn share_burstable(&self) -> Result<(), SideError> {
-        // One at a time, so that the last one has seen all pods.
-        let mut last = self.burstable_shares.lock().await;
-        let burstable = |known: &&Known| known.class == pod_qos_class::BURSTABLE;
-        let milli: i64 = self.known.lock().values().filter(burstable).map(|known| known.request_milli).sum();
-        let shares = u64::try_from(cpu::shares(milli)).ok();
-        if *last == shares {
-            return Ok(());
+    /// Classes together get what their pods ask for, and leave to higher ones what they are to.
+    async fn share(&self) -> Result<(), SideError> {
+        let _last = self.sharing.lock().await;
+        let [guaranteed, burstable] =
+            [pod_qos_class::GUARANTEED, pod_qos_class::BURSTABLE].map(|class| self.asked(class));
+        let least = Limits { cpu_shares: Some(LEAST_SHARES), ..Limits::default() };
+        let shares = u64::try_from(cpu::shares(burstable.request_milli)).ok();
+        let mut classes = [
+            (pod_qos_class::BURSTABLE, Limits { cpu_shares: shares, ..Limits::default() }),
+            (pod_qos_class::BEST_EFFORT, least),
+        ];
+        if self.cgroups.version() == Version::V2 && self.cgroups.controllers().contains("memory") {
+            let low_bytes = self.keep_memory(guaranteed.request_bytes, burstable.request_bytes).await?;
+            classes[0].1.memory_low_bytes = Some(low_bytes);
         }
-        let limits = Limits { cpu_shares: shares, ..Limits::default() };
-        self.put(&self.settings.names.class(pod_qos_class::BURSTABLE), &limits).await?;
-        *last = shares;
+        let reserve = self.settings.reserve.filter(|reserve| reserve.of_bytes > 0);
+        let limits = reserve.map(|reserve| reserve.limits(guaranteed.request_bytes, burstable.request_bytes));
+        for (index, (class, mut own)) in classes.into_iter().enumerate() {
+            let group = self.settings.names.class(class);
+            own.memory_bytes =
+                limits.and_then(|limits| limits.get(index).copied()).map(|most| self.bounded(&group, most));
+            self.put(&group, &own).await?;
+        }
         Ok(())
+    }
+
+    /// What the pods of a class ask for together.
+    fn asked(&self, class: &'static str) -> Known {
+        let mut sum = Known { class, request_milli: 0, request_bytes: 0 };
+        for known in self.known.lock().values().filter(|known| known.class == class) {
+            sum.request_milli = sum.request_milli.saturating_add(known.request_milli);
+            sum.request_bytes = sum.request_bytes.saturating_add(known.request_bytes);
+        }
+        sum
+    }
+
+    /// Keeps memory for all pods, and nothing where that is not wanted: a kubelet before may have. What is kept for the
+    /// group of burstable pods comes back. A group has no more of either kind than the one above it.
+    async fn keep_memory(&self, guaranteed: i64, burstable: i64) -> Result<u64, SideError> {
+        let reservation = self.settings.limits.reservation;
+        let min_bytes = reservation.of(pod_qos_class::GUARANTEED, guaranteed).min_bytes;
+        let low_bytes = reservation.of(pod_qos_class::BURSTABLE, burstable).low_bytes;
+        let all_pods = Limits {
+            memory_min_bytes: Some(min_bytes.saturating_add(low_bytes)),
+            memory_low_bytes: Some(low_bytes),
+            ..Limits::default()
+        };
+        self.put(&self.settings.names.all_pods(), &all_pods).await?;
+        if let Some(tell) = self.kept.get() {
+            tell(KeptMemory { min_bytes, low_bytes });
+        }
+        Ok(low_bytes)
+    }
+
+    /// A limit on memory. What is in use and cannot be dropped stays: the kernel would kill for a limit below, so that it
+    /// only does not grow.
+    fn bounded(&self, group: &CgroupPath, most: i64) -> Limit {
+        let used = self.cgroups.usage(group).map(|usage| usage.working_set_bytes).unwrap_or_default();
+        Limit::To(u64::try_from(most).unwrap_or_default().max(used))
     }
 
     async fn destroy(&self, group: &CgroupPath) -> Result<(), SideError> {
@@ -188,10 +263,14 @@ impl PodCgroups for PodGroups {
         let failed = |error: SideError| SideError(format!("failed to create container for {group} : {error}"));
         let limits = self.feasible(self.limits_of(pod));
         self.put(&group, &limits).await.map_err(failed)?;
-        let request_milli = pod_requests::amount(&pod_requests::requests(pod), "cpu").milli_value();
-        let known = Known { class: qos::class_of(pod), request_milli };
+        let requests = pod_requests::requests(pod);
+        let known = Known {
+            class: qos::class_of(pod),
+            request_milli: pod_requests::amount(&requests, "cpu").milli_value(),
+            request_bytes: pod_requests::amount(&requests, "memory").value(),
+        };
         self.known.lock().insert(pod.metadata.uid.clone(), known);
-        self.share_burstable().await.map_err(failed)
+        self.share().await.map_err(failed)
     }
 
     async fn remove(&self, uid: &str) -> Result<(), SideError> {
@@ -203,7 +282,7 @@ impl PodCgroups for PodGroups {
             self.destroy(&self.settings.names.pod(class, uid)).await?;
         }
         self.known.lock().remove(uid);
-        self.share_burstable().await
+        self.share().await
     }
 
     async fn clean_orphans(&self, keep: &BTreeSet<String>) {
@@ -227,9 +306,9 @@ impl PodCgroups for PodGroups {
                 }
             }
         }
-        if let Err(error) = self.share_burstable().await {
+        if let Err(error) = self.share().await {
             all_gone = false;
-            tracing::warn!(%error, "Setting the shares of burstable pods failed");
+            tracing::warn!(%error, "Setting what classes of pods share failed");
         }
         *self.swept.lock() = all_gone.then(|| (keep.clone(), at));
     }
@@ -274,6 +353,18 @@ mod tests {
         pod
     }
 
+    /// A pod that asks for a processor and for memory; with a limit it is guaranteed where both are the same.
+    fn with_memory(uid: &str, request: &str, limit: &str) -> Pod {
+        let mut pod = pod(uid, "1");
+        let own = &mut pod.spec.containers[0].resources;
+        own.requests.insert("memory".into(), Quantity::parse(request).unwrap());
+        if !limit.is_empty() {
+            own.limits = own.requests.clone();
+            own.limits.insert("memory".into(), Quantity::parse(limit).unwrap());
+        }
+        pod
+    }
+
     #[tokio::test(start_paused = true)]
     async fn groups_come_and_go_and_share() {
         let (cgroups, groups) = groups();
@@ -300,6 +391,83 @@ mod tests {
         groups.clean_orphans(&["idle".to_owned()].into()).await;
         assert!(!groups.exists(&one) && groups.exists(&idle));
         groups.remove("two").await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lower_classes_leave_memory_to_higher_ones() {
+        const MI: i64 = 1 << 20;
+        let cgroups = Arc::new(FakeCgroups::new());
+        let names = CgroupNames::new(Driver::Cgroupfs, "/").unwrap();
+        let mut settings = CgroupSettings::new(names, true, true, Duration::from_millis(100), -1);
+        settings.reserve = Some(ClassReserve { percent: 50, of_bytes: 1000 * MI });
+        let groups = PodGroups::new(cgroups.clone(), settings);
+        groups.start(&all_pods_limits(2000, 1 << 30, None)).await.unwrap();
+        let limits = || {
+            ["burstable", "besteffort"].map(|class| {
+                let group = CgroupPath::new(&format!("/kubepods/{class}")).unwrap();
+                match cgroups.limits(&group).unwrap().memory_bytes {
+                    Some(Limit::To(bytes)) => i64::try_from(bytes).unwrap() / MI,
+                    other => panic!("{class} {other:?}"),
+                }
+            })
+        };
+        assert_eq!(limits(), [1000, 1000]);
+        groups.ensure(&with_memory("g", "200Mi", "200Mi")).await.unwrap();
+        assert_eq!(limits(), [900, 900]);
+        groups.ensure(&with_memory("b", "400Mi", "")).await.unwrap();
+        assert_eq!(limits(), [900, 700]);
+        let shares = cgroups.limits(&CgroupPath::new("/kubepods/burstable").unwrap()).unwrap().cpu_shares;
+        assert_eq!(shares, Some(1024), "what else is set stays");
+        let (best_effort, bytes) = (CgroupPath::new("/kubepods/besteffort").unwrap(), 950 << 20);
+        cgroups.set_usage(&best_effort, sys::cgroups::Usage { working_set_bytes: bytes, ..Default::default() });
+        groups.remove("b").await.unwrap();
+        assert_eq!(limits(), [900, 950], "nobody is killed for it");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn memory_is_kept_for_pods_and_no_longer_when_they_are_gone() {
+        const MI: u64 = 1 << 20;
+        let cgroups = Arc::new(FakeCgroups::new());
+        let path = |text: &str| CgroupPath::new(text).unwrap();
+        let stale = Limits { memory_min_bytes: Some(7), memory_low_bytes: Some(7), ..Limits::default() };
+        for group in ["/kubepods", "/kubepods/burstable"].map(path) {
+            cgroups.create(&group).unwrap();
+            cgroups.apply(&group, &stale).unwrap();
+        }
+        let kept = |text: &str| {
+            let limits = cgroups.limits(&path(text)).unwrap();
+            [limits.memory_min_bytes, limits.memory_low_bytes].map(|bytes| bytes.map(|bytes| bytes / MI))
+        };
+        let make = |reservation| {
+            let names = CgroupNames::new(Driver::Cgroupfs, "/").unwrap();
+            let mut settings = CgroupSettings::new(names, true, true, Duration::from_millis(100), -1);
+            settings.limits.reservation = reservation;
+            PodGroups::new(cgroups.clone(), settings)
+        };
+        make(MemoryReservation::None).start(&Limits::default()).await.unwrap();
+        assert_eq!(kept("/kubepods"), [Some(0), Some(0)], "what a kubelet before kept is no longer");
+        assert_eq!(cgroups.limits(&path("/kubepods/burstable")).unwrap().memory_low_bytes, Some(0));
+
+        let groups = make(MemoryReservation::Tiered);
+        let told = Arc::new(Mutex::new(KeptMemory::default()));
+        let tell = told.clone();
+        groups.tell_kept(move |kept| *tell.lock() = kept);
+        groups.start(&Limits::default()).await.unwrap();
+        let full = with_memory("g", "200Mi", "200Mi");
+        for pod in [&full, &with_memory("b", "300Mi", ""), &pod("idle", "")] {
+            groups.ensure(pod).await.unwrap();
+        }
+        assert_eq!(kept("/kubepods"), [Some(500), Some(300)]);
+        assert_eq!(kept("/kubepods/burstable")[1], Some(300));
+        assert_eq!(
+            (kept("/kubepods/podg"), kept("/kubepods/burstable/podb")),
+            ([Some(200), Some(0)], [Some(0), Some(300)])
+        );
+        assert_eq!(kept("/kubepods/besteffort/podidle"), [None, None]);
+        assert_eq!(*told.lock(), KeptMemory { min_bytes: 200 * MI, low_bytes: 300 * MI });
+        groups.remove("b").await.unwrap();
+        assert_eq!((kept("/kubepods"), kept("/kubepods/burstable")[1]), ([Some(200), Some(0)], Some(0)));
+        assert_eq!(*told.lock(), KeptMemory { min_bytes: 200 * MI, low_bytes: 0 });
     }
 
     #[tokio::test(start_paused = true)]

@@ -116,6 +116,9 @@ pub(super) fn of_limits(limits: &Limits, version: Version, systemd: u32) -> Vec<
     if let (Some(bytes), Version::V2) = (limits.memory_min_bytes, version) {
         put("MemoryMin", bytes);
     }
+    if let (Some(bytes), Version::V2) = (limits.memory_low_bytes, version) {
+        put("MemoryLow", bytes);
+    }
     if let Some(limit) = limits.pids {
         put("TasksMax", amount(limit));
     }
@@ -143,6 +146,8 @@ mod tests {
             cpu_quota_us: Some(Limit::To(12_345)),
             cpu_period_us: Some(100_000),
             memory_bytes: Some(Limit::To(1 << 20)),
+            memory_min_bytes: Some(0),
+            memory_low_bytes: Some(1 << 19),
             pids: Some(Limit::Unlimited),
             huge_pages_bytes: [("2MB".to_owned(), 1)].into(),
             ..Limits::default()
@@ -161,6 +166,8 @@ mod tests {
                 ("CPUQuotaPeriodUSec", 100_000),
                 ("CPUQuotaPerSecUSec", 130_000),
                 ("MemoryMax", 1 << 20),
+                ("MemoryMin", 0),
+                ("MemoryLow", 1 << 19),
                 ("TasksMax", u64::MAX)
             ]
         );

@@ -118,6 +118,39 @@ impl TopologyManager {
         }
     }
 
+    /// Lets a running pod have other amounts. What a container has for itself stays what it is, devices among it; one that
+    /// asks for whole processors now and had none is given some. Returns what the pod had before, where that changed.
+    ///
+    /// This waits for nobody's turn: processors and memory are chosen under the lock of who has what.
+    ///
+    /// # Errors
+    /// The policy does not admit what it would have; the pod has what it had before.
+    pub fn resize(&self, pod: &Pod) -> Result<Option<Held>, AdmitError> {
+        let (uid, before) = (&pod.metadata.uid, self.held(&pod.metadata.uid));
+        let mut given = self.give_again(pod);
+        let changed = self.held(uid) != before;
+        if changed && given.is_ok() {
+            given = self.save();
+        }
+        match given {
+            Ok(()) => Ok(changed.then_some(before)),
+            Err(error) => {
+                self.put_back(uid, before);
+                Err(error)
+            }
+        }
+    }
+
+    fn give_again(&self, pod: &Pod) -> Result<(), AdmitError> {
+        let of_pod = (self.settings.scope == Scope::Pod).then(|| self.place(pod, None)).transpose()?;
+        for container in pod.spec.init_containers.iter().chain(&pod.spec.containers) {
+            let place = of_pod.map_or_else(|| self.place(pod, Some(container)), Ok)?;
+            self.cpus.allocate(pod, container, place.nodes)?;
+            self.memory.allocate(pod, container, place)?;
+        }
+        Ok(())
+    }
+
     async fn give(&self, pod: &Pod) -> Result<(), AdmitError> {
         let containers = || pod.spec.init_containers.iter().chain(&pod.spec.containers);
         let scope = self.settings.scope;

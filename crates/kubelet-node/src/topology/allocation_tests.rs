@@ -65,13 +65,17 @@ fn manager(root: &Path, policy: Policy, scope: Scope) -> (Arc<TopologyManager>, 
 /// What the containers of a pod have: processors and nodes of memory, or why it has nothing.
 async fn given(manager: &TopologyManager, pod: &Pod) -> Result<String, String> {
     manager.allocate(pod).await.map_err(|error| error.to_string())?;
+    Ok(texts(manager, pod))
+}
+
+fn texts(manager: &TopologyManager, pod: &Pod) -> String {
     let (uid, mut out) = (&pod.metadata.uid, Vec::new());
     for container in &pod.spec.containers {
         let cpus = manager.cpus.exclusive(uid, &container.name);
         let memory = manager.memory.of_container(uid, &container.name).unwrap_or_default();
         out.push(format!("{cpus} on {memory}"));
     }
-    Ok(out.join("; "))
+    out.join("; ")
 }
 
 const REFUSED: &str = "Resources cannot be allocated with Topology locality";
@@ -148,4 +152,40 @@ async fn what_cannot_be_written_down_is_not_given() {
     let error = manager.allocate(&guaranteed("u", &[("a", "1", "1Gi")])).await.unwrap_err();
     assert!(error.to_string().starts_with("could not save checkpoint: "), "{error}");
     assert_eq!(manager.held("u"), Held::default());
+}
+
+#[tokio::test]
+async fn who_runs_keeps_what_it_has_whatever_it_asks_for_now() {
+    const GIVEN: &str = "1-2 on 0";
+    let cases = [
+        // (policy, what it asks for then, what it has then)
+        (Policy::None, ("main", "2", "1Gi"), Ok(GIVEN)),
+        (Policy::None, ("main", "4", "2Gi"), Ok(GIVEN)),
+        (Policy::None, ("main", "1", "1Gi"), Ok(GIVEN)),
+        (Policy::None, ("main", "1500m", "1Gi"), Ok(GIVEN)),
+        (Policy::BestEffort, ("main", "4", "1Gi"), Ok(GIVEN)),
+        (Policy::Restricted, ("main", "2", "2Gi"), Ok(GIVEN)),
+        (Policy::Restricted, ("main", "4", "1Gi"), Err(REFUSED)),
+        (Policy::SingleNumaNode, ("main", "1", "1Gi"), Err(REFUSED)),
+    ];
+    for (policy, asked, expected) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        let (manager, _) = manager(dir.path(), policy, Scope::Container);
+        given(&manager, &guaranteed("u", &[("main", "2", "1Gi")])).await.unwrap();
+        let pod = guaranteed("u", &[asked]);
+        let resized = manager.resize(&pod).map_err(|error| error.to_string());
+        assert_eq!(resized, expected.map(|_| None).map_err(ToOwned::to_owned), "{policy:?} {asked:?}");
+        assert_eq!(texts(&manager, &pod), GIVEN, "{policy:?} {asked:?}");
+    }
+    // Who had none is given some as soon as it asks for whole ones, and they can be taken back.
+    let dir = tempfile::tempdir().unwrap();
+    let (manager, _) = manager(dir.path(), Policy::BestEffort, Scope::Container);
+    assert_eq!(given(&manager, &guaranteed("u", &[("main", "500m", "1Gi")])).await.as_deref(), Ok(" on 0"));
+    let whole = guaranteed("u", &[("main", "2", "1Gi")]);
+    let before = manager.resize(&whole).unwrap().expect("something is new");
+    assert_eq!(texts(&manager, &whole), GIVEN);
+    manager.put_back("u", before);
+    assert_eq!(texts(&manager, &whole), " on 0");
+    assert!(manager.resize(&guaranteed("u", &[("main", "8", "1Gi")])).is_err());
+    assert_eq!(texts(&manager, &whole), " on 0");
 }

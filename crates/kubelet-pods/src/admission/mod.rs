@@ -24,6 +24,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api_types::core_v1::{Node, Pod};
+use component_helpers::taints::Comparing;
 use kubelet_node::topology::TopologyManager;
 
 use crate::runtime::checkpoint::CheckpointError;
@@ -65,6 +66,8 @@ pub(crate) struct Situation<'a> {
     pub unsafe_sysctls: &'a [String],
     /// Whether the runtime can keep to the listed groups.
     pub strict_groups: bool,
+    /// How tolerations compare values.
+    pub comparing: Comparing,
     /// Whether AppArmor profiles mean something here.
     pub enforces_app_armor: bool,
     /// What the node declares; `None` where that does not count.

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use api_machinery::quantity::Quantity;
-use api_types::core_v1::{Node, Pod, Toleration};
+use api_types::core_v1::{Node, Pod};
 use component_helpers::resource_claims::served_by_claim;
 use component_helpers::{node_affinity, pod_requests, taints};
 
-use super::{Attempt, Reason, Refusal, Room};
+use super::{Attempt, Reason, Refusal, Room, Situation};
 use crate::pod::is_static;
 
 const OS_LABEL: &str = "kubernetes.io/os";
@@ -26,7 +26,7 @@ pub(super) fn check(attempt: &Attempt<'_>) -> Result<(), Refusal> {
     {
         return Err(short.refusal());
     }
-    placement(pod, node, situation.others)
+    placement(pod, node, situation)
 }
 
 fn operating_system(pod: &Pod) -> Result<(), Refusal> {
@@ -124,7 +124,7 @@ fn out_of(name: &str, requested: i64, used: i64, capacity: i64) -> Shortage {
     Shortage { name: name.to_owned(), requested, used, capacity }
 }
 
-fn placement(pod: &Pod, node: &Node, others: &[Arc<Pod>]) -> Result<(), Refusal> {
+fn placement(pod: &Pod, node: &Node, situation: &Situation<'_>) -> Result<(), Refusal> {
     let failed = |reason: Reason, why: &str| Err(Refusal::predicate(reason, why));
     if !node_affinity::accepts(pod, node) {
         return failed(Reason::NodeAffinity, "node(s) didn't match Pod's node affinity/selector");
@@ -132,12 +132,13 @@ fn placement(pod: &Pod, node: &Node, others: &[Arc<Pod>]) -> Result<(), Refusal>
     if !pod.spec.node_name.is_empty() && pod.spec.node_name != node.metadata.name {
         return failed(Reason::NodeName, "node(s) didn't match the requested node name");
     }
-    let taken: HashSet<HostPort> = others.iter().flat_map(|other| host_ports(other)).collect();
+    let taken: HashSet<HostPort> = situation.others.iter().flat_map(|other| host_ports(other)).collect();
     if host_ports(pod).any(|wanted| taken.iter().any(|port| wanted.conflicts(port))) {
         return failed(Reason::NodePorts, "node(s) didn't have free ports for the requested pod ports");
     }
-    let tolerations: &[Toleration] = &pod.spec.tolerations;
-    if !is_static(pod) && taints::first_untolerated(&node.spec.taints, tolerations, &["NoExecute"]).is_some() {
+    let (taints, tolerations) = (&node.spec.taints, &pod.spec.tolerations);
+    let untolerated = taints::first_untolerated(taints, tolerations, &["NoExecute"], situation.comparing);
+    if !is_static(pod) && untolerated.is_some() {
         return failed(Reason::TaintToleration, "node(s) had taints that the pod didn't tolerate");
     }
     Ok(())

@@ -34,8 +34,10 @@ pub(crate) enum Reason {
     TopologyAffinityError,
     /// It cannot have whole cores.
     SmtAlignmentError,
-    /// What is not the pod's doing: room could not be made, or what it is given not be written down.
+    /// What is not the pod's doing: room could not be made, or what it is given not be had.
     UnexpectedAdmissionError,
+    /// What it is given cannot be written down, which users see as the one above.
+    NotWritten,
 }
 
 impl fmt::Display for Reason {
@@ -57,7 +59,7 @@ impl fmt::Display for Reason {
             Self::NodeShutdown => "NodeShutdown",
             Self::TopologyAffinityError => "TopologyAffinityError",
             Self::SmtAlignmentError => "SMTAlignmentError",
-            Self::UnexpectedAdmissionError => "UnexpectedAdmissionError",
+            Self::UnexpectedAdmissionError | Self::NotWritten => "UnexpectedAdmissionError",
         })
     }
 }
@@ -105,6 +107,6 @@ impl From<PreemptionError> for Refusal {
 /// What the pod would be given could not be written down.
 impl From<CheckpointError> for Refusal {
     fn from(error: CheckpointError) -> Self {
-        Self::new(Reason::UnexpectedAdmissionError, format!("Allocate failed due to {error}, which is unexpected"))
+        Self::new(Reason::NotWritten, format!("Allocate failed due to {error}, which is unexpected"))
     }
 }

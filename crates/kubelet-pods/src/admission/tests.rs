@@ -3,7 +3,7 @@
 use api_machinery::quantity::Quantity;
 use api_types::core_v1::{
     Container, ContainerExtendedResourceRequest, ContainerPort, PodExtendedResourceClaimStatus, PodSecurityContext,
-    Sysctl, Taint,
+    Sysctl, Taint, Toleration,
 };
 
 use super::*;
@@ -36,6 +36,7 @@ pub(super) fn quiet<'a>(node: &'a Node, others: &'a [Arc<Pod>]) -> Situation<'a>
         shutting_down: false,
         unsafe_sysctls: &[],
         strict_groups: false,
+        comparing: Comparing::Texts,
         enforces_app_armor: false,
         declared_features: Some(&[]),
     }
@@ -93,6 +94,12 @@ fn selectors_taints_and_names() {
     let mut tainted = node();
     tainted.spec.taints.push(Taint { key: "k".into(), effect: "NoExecute".into(), ..Taint::default() });
     assert!(reason(&pod("0", 0), &tainted, &[], &[]).starts_with("TaintToleration"));
+    tainted.spec.taints[0].value = "5".into();
+    let mut comparing = pod("0", 0);
+    let own = Toleration { key: "k".into(), operator: "Lt".into(), value: "10".into(), ..Toleration::default() };
+    comparing.spec.tolerations.push(own);
+    assert!(reason(&comparing, &tainted, &[], &[]).starts_with("TaintToleration"));
+    assert_eq!(ask(&comparing, Situation { comparing: Comparing::Numbers, ..quiet(&tainted, &[]) }), Ok(()));
     let mut fixed = pod("0", 0);
     fixed.metadata.annotations.insert(CONFIG_SOURCE.into(), "file".into());
     assert_eq!(reason(&fixed, &tainted, &[], &[]), "");

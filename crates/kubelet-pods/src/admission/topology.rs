@@ -11,11 +11,11 @@ use crate::runtime::checkpoint::CheckpointError;
 
 impl Handler for Arc<TopologyManager> {
     fn admit(&self, attempt: &Attempt<'_>) -> Result<Reservation, Refusal> {
-        // What a pod has for itself does not change while it runs.
-        if attempt.operation != Operation::Add {
-            return Ok(Reservation::nothing());
-        }
         let (me, pod) = (Arc::clone(self), attempt.pod.clone());
+        if attempt.operation != Operation::Add {
+            let Some(before) = me.resize(&pod)? else { return Ok(Reservation::nothing()) };
+            return Ok(Reservation::undone_by(move || me.put_back(&pod.metadata.uid, before)));
+        }
         Ok(Reservation::asked_for(async move {
             let Some(before) = me.allocate(&pod).await? else { return Ok(Reservation::nothing()) };
             Ok(Reservation::undone_by(move || me.put_back(&pod.metadata.uid, before)))
@@ -36,12 +36,15 @@ impl From<AdmitError> for Refusal {
         let reason = match &error {
             AdmitError::Affinity => Reason::TopologyAffinityError,
             AdmitError::Cpus(error) if error.is_alignment() => Reason::SmtAlignmentError,
-            AdmitError::Cpus(_) | AdmitError::Devices(_) | AdmitError::Memory(_) | AdmitError::Save(_) => {
-                let text = format!("Allocate failed due to {error}, which is unexpected");
-                return Self::new(Reason::UnexpectedAdmissionError, text);
-            }
+            AdmitError::Cpus(_) | AdmitError::Devices(_) | AdmitError::Memory(_) => Reason::UnexpectedAdmissionError,
+            AdmitError::Save(_) => Reason::NotWritten,
         };
-        Self::new(reason, error.to_string())
+        match reason {
+            Reason::UnexpectedAdmissionError | Reason::NotWritten => {
+                Self::new(reason, format!("Allocate failed due to {error}, which is unexpected"))
+            }
+            _ => Self::new(reason, error.to_string()),
+        }
     }
 }
 

@@ -49,7 +49,15 @@ impl CollectError {
 /// What is known of the images over time.
 #[derive(Default)]
 pub(crate) struct ImageCollector {
-    images: HashMap<String, Known>,
+    images: HashMap<Identity, Known>,
+}
+
+/// An image by its id; with the gate `RuntimeClassInImageCriApi` (KEP-4216) also by the runtime handler that it was pulled
+/// for, which else is empty.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Identity {
+    id: String,
+    handler: String,
 }
 
 #[derive(Debug, Clone)]
@@ -74,8 +82,8 @@ impl ImageCollector {
         let in_use = self.look(runtime, mounted, now).await?;
         let settings = &runtime.settings;
         if !settings.image_maximum_age.is_zero() {
-            for id in self.unused(&in_use, now, settings.image_maximum_age) {
-                self.remove(runtime, &id, "age").await;
+            for key in self.unused(&in_use, now, settings.image_maximum_age) {
+                self.remove(runtime, &key, "age").await;
             }
         }
         let filesystems = runtime.images.image_fs_info().await.map_err(of_runtime)?.image_filesystems;
@@ -121,23 +129,32 @@ impl ImageCollector {
         runtime: &PodRuntime,
         mounted: &BTreeSet<String>,
         now: SystemTime,
-    ) -> Result<BTreeSet<String>, CollectError> {
+    ) -> Result<BTreeSet<Identity>, CollectError> {
         let images = runtime.images.list_images(None).await.map_err(of_runtime)?;
         let containers = runtime.runtime.list_containers(None).await.map_err(of_runtime)?;
-        let references: BTreeSet<&str> = containers
+        let by_handler = runtime.settings.images_by_handler;
+        let handler_of = |spec: Option<&ImageSpec>| {
+            spec.filter(|_| by_handler).map(|spec| spec.runtime_handler.clone()).unwrap_or_default()
+        };
+        let references: BTreeSet<(&str, String)> = containers
             .iter()
             .flat_map(|container| {
                 let image = container.image.as_ref().map_or("", |image| image.image.as_str());
-                [container.image_id.as_str(), container.image_ref.as_str(), image]
+                let handler = handler_of(container.image.as_ref());
+                [container.image_id.as_str(), container.image_ref.as_str(), image].map(|name| (name, handler.clone()))
             })
             .collect();
         let mut in_use = BTreeSet::new();
         let mut seen = BTreeSet::new();
         for image in images {
             let names = image.repo_tags.iter().chain(&image.repo_digests).chain([&image.id]);
-            let used = |name: &String| references.contains(name.as_str()) || mounted.contains(name);
-            let used = names.into_iter().any(used);
-            let known = self.images.entry(image.id.clone()).or_insert(Known {
+            let key = Identity { handler: handler_of(image.spec.as_ref()), id: image.id.clone() };
+            // A container that names no handler may use the image of any.
+            let by_container = |name: &String| {
+                ["", key.handler.as_str()].iter().any(|own| references.contains(&(name.as_str(), (*own).to_owned())))
+            };
+            let used = names.into_iter().any(|name| by_container(name) || mounted.contains(name));
+            let known = self.images.entry(key.clone()).or_insert(Known {
                 first_seen: now,
                 last_used: SystemTime::UNIX_EPOCH,
                 bytes: image.size,
@@ -147,48 +164,49 @@ impl ImageCollector {
             known.pinned = image.pinned;
             if used {
                 known.last_used = now;
-                in_use.insert(image.id.clone());
+                in_use.insert(key.clone());
             }
-            seen.insert(image.id);
+            seen.insert(key);
         }
-        self.images.retain(|id, _| seen.contains(id));
-        runtime.puller.forget_images(seen, now).await;
+        self.images.retain(|key, _| seen.contains(key));
+        let ids = seen.into_iter().map(|key| key.id).collect();
+        runtime.puller.forget_images(ids, now).await;
         Ok(in_use)
     }
 
     /// Images idle for at least `age`, the longest idle first.
-    fn unused(&self, in_use: &BTreeSet<String>, now: SystemTime, age: Duration) -> Vec<String> {
-        let mut found: Vec<(&String, &Known)> =
-            self.images.iter().filter(|(id, known)| !known.pinned && !in_use.contains(*id)).collect();
+    fn unused(&self, in_use: &BTreeSet<Identity>, now: SystemTime, age: Duration) -> Vec<Identity> {
+        let mut found: Vec<(&Identity, &Known)> =
+            self.images.iter().filter(|(key, known)| !known.pinned && !in_use.contains(*key)).collect();
         found.retain(|(_, known)| {
             let since = known.first_seen.max(known.last_used);
             now.duration_since(since).unwrap_or_default() >= age
         });
-        found.sort_by_key(|(id, known)| (known.last_used, known.first_seen, (*id).clone()));
-        found.into_iter().map(|(id, _)| id.clone()).collect()
+        found.sort_by_key(|(key, known)| (known.last_used, known.first_seen, (*key).clone()));
+        found.into_iter().map(|(key, _)| key.clone()).collect()
     }
 
-    async fn free(&mut self, runtime: &PodRuntime, in_use: &BTreeSet<String>, wanted: u64, now: SystemTime) -> u64 {
+    async fn free(&mut self, runtime: &PodRuntime, in_use: &BTreeSet<Identity>, wanted: u64, now: SystemTime) -> u64 {
         let mut freed = 0;
-        for id in self.unused(in_use, now, runtime.settings.image_minimum_age) {
+        for key in self.unused(in_use, now, runtime.settings.image_minimum_age) {
             if freed >= wanted {
                 break;
             }
-            freed += self.remove(runtime, &id, "space").await;
+            freed += self.remove(runtime, &key, "space").await;
         }
         freed
     }
 
     /// Returns the bytes that are free now.
-    async fn remove(&mut self, runtime: &PodRuntime, id: &str, why: &'static str) -> u64 {
-        let spec = ImageSpec { image: id.to_owned(), ..Default::default() };
+    async fn remove(&mut self, runtime: &PodRuntime, key: &Identity, why: &'static str) -> u64 {
+        let spec = ImageSpec { image: key.id.clone(), runtime_handler: key.handler.clone(), ..Default::default() };
         match runtime.images.remove_image(spec).await {
             Ok(()) => {
                 runtime.metrics.images_collected.with(&[why]).inc();
-                self.images.remove(id).map_or(0, |known| known.bytes)
+                self.images.remove(key).map_or(0, |known| known.bytes)
             }
             Err(error) => {
-                tracing::warn!(image = %id, %error, "Removing an image failed");
+                tracing::warn!(image = %key.id, %error, "Removing an image failed");
                 0
             }
         }
@@ -210,6 +228,10 @@ fn usage(path: &Path) -> Option<(u64, u64)> {
 mod tests {
     use super::*;
 
+    fn key(id: &str) -> Identity {
+        Identity { id: id.to_owned(), handler: String::new() }
+    }
+
     fn at_test() -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000)
     }
@@ -219,9 +241,9 @@ mod tests {
         let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
         let known = |last_used, pinned| Known { first_seen: at(0), last_used: at(last_used), bytes: 1, pinned };
         let images = [("a", known(50, false)), ("b", known(10, false)), ("c", known(0, true)), ("d", known(99, false))];
-        let collector = ImageCollector { images: images.into_iter().map(|(id, it)| (id.to_owned(), it)).collect() };
-        let in_use = BTreeSet::from(["x".to_owned()]);
-        assert_eq!(collector.unused(&in_use, at(100), Duration::from_secs(20)), ["b", "a"]);
+        let collector = ImageCollector { images: images.into_iter().map(|(id, it)| (key(id), it)).collect() };
+        let in_use = BTreeSet::from([key("x")]);
+        assert_eq!(collector.unused(&in_use, at(100), Duration::from_secs(20)), ["b", "a"].map(key));
     }
 
     #[tokio::test]
@@ -245,6 +267,43 @@ mod tests {
         let left: Vec<String> =
             fake.list_images(None).await.unwrap().into_iter().flat_map(|image| image.repo_tags).collect();
         assert_eq!(left, ["docker.io/library/data:1"]);
+    }
+
+    #[tokio::test]
+    async fn an_image_is_in_use_for_the_handler_of_its_containers_where_the_gate_says_so() {
+        use node_api::cri::fake::FakeRuntime;
+        use node_api::cri::v1::{ContainerConfig, ContainerMetadata, PodSandboxConfig, PodSandboxMetadata};
+        use node_api::cri::{Images as _, Runtime as _};
+
+        let tasks = base::TaskGroup::new("runtime");
+        let fake = FakeRuntime::new(base::SystemClock::shared(), &tasks);
+        let spec = |handler: &str| ImageSpec {
+            image: "docker.io/library/app:1".into(),
+            runtime_handler: handler.into(),
+            ..Default::default()
+        };
+        fake.pull_image(spec("kata"), None, None).await.unwrap();
+        let config = PodSandboxConfig { metadata: Some(PodSandboxMetadata::default()), ..Default::default() };
+        let sandbox = fake.run_pod_sandbox(config.clone(), "").await.unwrap();
+        // (by whom the container was made, whether the gate is on, whether the image counts as used)
+        for (number, (handler, is_on, is_used)) in
+            [("runc", false, true), ("runc", true, false), ("kata", true, true), ("", true, true)]
+                .into_iter()
+                .enumerate()
+        {
+            let metadata = Some(ContainerMetadata { name: format!("c{number}"), attempt: 0 });
+            let image = Some(spec(handler));
+            let made = ContainerConfig { metadata, image, ..Default::default() };
+            let id = fake.create_container(&sandbox, made, config.clone()).await.unwrap();
+            let mut runtime = crate::engine::test_node::runtime_with(&fake);
+            let settings = crate::interfaces::PodSettings { images_by_handler: is_on, ..Default::default() };
+            runtime.settings = std::sync::Arc::new(settings);
+            let in_use = ImageCollector::default().look(&runtime, &BTreeSet::new(), at_test()).await.unwrap();
+            let handlers: Vec<&str> = in_use.iter().map(|key| key.handler.as_str()).collect();
+            let expected: Vec<&str> = is_used.then_some(if is_on { "kata" } else { "" }).into_iter().collect();
+            assert_eq!(handlers, expected, "{handler:?} {is_on}");
+            fake.remove_container(&id).await.unwrap();
+        }
     }
 
     #[test]

@@ -41,7 +41,12 @@ impl Inner {
 
     fn ask_of(&self, pod: &Pod, operation: Operation, room: Room, node: Option<&Node>) -> Result<Admitted, Refusal> {
         let (others, pressures) = (self.other_pods(pod), self.side.node.pressures());
-        let features = self.health.status().and_then(|status| status.features);
+        let status = self.health.status();
+        let declared = self.settings.declared_features.as_ref().map(|declared| match &status {
+            Some(status) => declared.with(status.features.as_ref()),
+            None => declared.unknown_runtime(),
+        });
+        let features = status.and_then(|status| status.features);
         let situation = Situation {
             node,
             others: &others,
@@ -49,8 +54,9 @@ impl Inner {
             shutting_down: self.side.node.shutting_down(),
             unsafe_sysctls: &self.settings.allowed_unsafe_sysctls,
             strict_groups: features.is_some_and(|features| features.supplemental_groups_policy),
+            comparing: self.settings.comparing,
             enforces_app_armor: self.settings.enforces_app_armor,
-            declared_features: self.settings.declared_features.as_deref(),
+            declared_features: declared.as_deref(),
         };
         self.admission.admit(&Attempt { pod, operation, room, situation })
     }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::PodEngine;
 use super::test_node::{TestNode, engine_with, settings};
+use crate::interfaces::PodSettings;
 
 pub(super) struct Bench {
     pub(super) server: FakeServer,
@@ -28,6 +29,17 @@ pub(super) async fn start() -> Bench {
 
 /// The same with a node of the test's own, whose directory is below `root`.
 pub(super) async fn start_with(root: tempfile::TempDir, server: FakeServer, node: Arc<TestNode>) -> Bench {
+    let settings = settings(root.path());
+    start_as(settings, root, server, node).await
+}
+
+/// The same with settings of the test's own.
+pub(super) async fn start_as(
+    settings: PodSettings,
+    root: tempfile::TempDir,
+    server: FakeServer,
+    node: Arc<TestNode>,
+) -> Bench {
     std::fs::create_dir_all(root.path().join("manifests")).unwrap();
     let tasks = TaskGroup::new("kubelet");
     let clock = TokioClock::shared();
@@ -36,7 +48,7 @@ pub(super) async fn start_with(root: tempfile::TempDir, server: FakeServer, node
     runtime.pull_image(spec, None, None).await.unwrap();
     let shared = Arc::new(runtime.clone());
     let client = Some(server.client());
-    let engine = engine_with(settings(root.path()), &node, client, (shared.clone(), shared), clock, &tasks);
+    let engine = engine_with(settings, &node, client, (shared.clone(), shared), clock, &tasks);
     Bench { server, engine, runtime, node, root, tasks }
 }
 
@@ -177,10 +189,16 @@ async fn static_pods_have_mirrors() {
 
 /// Another kubelet on the same node, after the first one was stopped.
 pub(super) async fn restarted(bench: Bench) -> Bench {
+    let settings = settings(bench.root.path());
+    restarted_as(settings, bench).await
+}
+
+/// The same with other settings.
+pub(super) async fn restarted_as(settings: PodSettings, bench: Bench) -> Bench {
     bench.tasks.shutdown(Duration::from_secs(5)).await;
     let (tasks, shared) = (TaskGroup::new("again"), Arc::new(bench.runtime.clone()));
     let (client, clock) = (Some(bench.server.client()), TokioClock::shared());
-    let engine = engine_with(settings(bench.root.path()), &bench.node, client, (shared.clone(), shared), clock, &tasks);
+    let engine = engine_with(settings, &bench.node, client, (shared.clone(), shared), clock, &tasks);
     Bench { engine, tasks, ..bench }
 }
 

@@ -18,6 +18,10 @@ mod cpu_sets;
 mod cpu_sets_tests;
 #[cfg(test)]
 mod ending_tests;
+#[cfg(test)]
+mod evented_tests;
+#[cfg(test)]
+mod gated_tests;
 mod health;
 mod housekeeping;
 #[cfg(test)]
@@ -64,6 +68,7 @@ use crate::pleg::{self, Pleg, PodChange};
 use crate::pod::adopt::Adopted;
 use crate::pod::file_source::FileSource;
 use crate::pod::http_source::HttpSource;
+use crate::pod::news::Herald;
 use crate::pod::publish::{Liveness, StatusBoard};
 use crate::pod::store::PodStore;
 use crate::pod::{Delivery, Source, api_source};
@@ -74,6 +79,7 @@ use crate::runtime::checkpoint::CheckpointError;
 use health::RuntimeHealth;
 use workers::Workers;
 
+pub use crate::pod::news::PodNews;
 pub use queries::{Eviction, LogSource, LookupError};
 
 /// Volumes that failed are tried again after this, then after twice as long, up to the second.
@@ -117,6 +123,7 @@ struct Inner {
     runtime: Arc<PodRuntime>,
     store: Arc<PodStore>,
     board: Arc<StatusBoard>,
+    herald: Arc<Herald>,
     workers: Arc<Workers>,
     admission: Admission,
     allocations: Arc<Allocations>,
@@ -178,8 +185,9 @@ impl PodEngine {
         let (delivery_sender, deliveries) = mpsc::channel(crate::pod::DELIVERY_QUEUE);
         let (change_sender, changes) = mpsc::channel(pleg::EVENT_QUEUE);
         let (news_sender, news) = mpsc::channel(RESULT_QUEUE);
-        let store = Arc::new(PodStore::default());
-        let board = Arc::new(StatusBoard::new(Arc::clone(&clock), Arc::clone(&metrics)));
+        let herald = Arc::<Herald>::default();
+        let store = Arc::new(PodStore::new(Arc::clone(&herald)));
+        let board = Arc::new(StatusBoard::new(Arc::clone(&herald), Arc::clone(&clock), Arc::clone(&metrics)));
         let pods = PodRuntime::new(
             Arc::clone(&runtime),
             images,
@@ -201,11 +209,13 @@ impl PodEngine {
             clock: Arc::clone(&clock),
             rng: Arc::clone(&rng),
             tasks: tasks.clone(),
+            keeps_readiness: settings.keeps_readiness,
         });
         let allocations = Arc::new(Allocations::new(&settings.root_dir));
         let inner = Inner {
             sources: sources(&settings, client.is_some()),
-            pleg: Pleg::new(runtime, Arc::clone(&pods.cache), change_sender, Arc::clone(&metrics)),
+            pleg: Pleg::new(runtime, Arc::clone(&pods.cache), change_sender, Arc::clone(&metrics), Arc::clone(&clock))
+                .evented(settings.evented_pleg),
             health: RuntimeHealth::new(Arc::clone(&clock)),
             delivered: Mutex::default(),
             adopted: Mutex::default(),
@@ -225,6 +235,7 @@ impl PodEngine {
             runtime: pods,
             store,
             board,
+            herald,
             probes,
             delivery_sender,
             metrics,

@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use api_types::core_v1::{Container, ContainerStatus, Pod, PodStatus};
 use node_api::cri::v1::{ContainerFilter, ContainerState, ContainerStateValue, StatusResponse};
+use tokio::sync::broadcast;
 
 use super::state::Input;
 use super::sync_loop::LoopStuck;
 use super::{Inner, PodEngine};
 use crate::interfaces::{Level, SideError};
 use crate::pod::containers::member;
+use crate::pod::news::PodNews;
 use crate::pod::status::Forced;
 use crate::runtime::labels;
 use crate::runtime::record::{ContainerRecord, RecordState, RuntimePod};
@@ -75,6 +77,12 @@ impl PodEngine {
     #[must_use]
     pub fn pod_by_uid(&self, uid: &str) -> Option<Arc<Pod>> {
         self.inner.store.translated(uid).map(|pod| self.with_status(pod))
+    }
+
+    /// What becomes of pods from now on.
+    #[must_use]
+    pub fn follow_pods(&self) -> broadcast::Receiver<PodNews> {
+        self.inner.herald.follow()
     }
 
     /// The kubelet's own status of a pod, by its uid.

@@ -37,7 +37,7 @@ impl Inner {
                 // It may have become smaller.
                 self.wake_pending_resizes();
             }
-            Err(Refusal { reason: Reason::UnexpectedAdmissionError, message }) => {
+            Err(Refusal { reason: Reason::NotWritten, message }) => {
                 let meta = &pod.metadata;
                 tracing::error!(pod = %meta.name, namespace = %meta.namespace, error = message, "A pod is not resized");
             }
@@ -93,11 +93,12 @@ impl Inner {
             };
             of(pod) != of(&given) || each(pod) != each(&given)
         };
-        if topology.cpus.is_static() && changes("cpu") {
+        let allowed = self.settings.resizes;
+        if topology.cpus.is_static() && !allowed.cpus && changes("cpu") {
             let text = "Resize is infeasible for Guaranteed Pods alongside CPU Manager policy \"static\"";
             return Some(("guaranteed_pod_cpu_manager_static_policy", text));
         }
-        if topology.memory.is_static() && changes("memory") {
+        if topology.memory.is_static() && !allowed.memory && changes("memory") {
             let text = "Resize is infeasible for Guaranteed Pods alongside Memory Manager policy \"Static\"";
             return Some(("guaranteed_pod_memory_manager_static_policy", text));
         }

@@ -1,14 +1,22 @@
 //! Changing what running pods may use, over the whole engine, also across a restart of the kubelet.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::{TaskGroup, TokioClock};
+use kubelet_node::cpus::{CpuOptions, CpuPolicy, CpuSettings, Cpus, Processors};
+use kubelet_node::devices::{Devices, DevicesDeps};
+use kubelet_node::memory::MemoryNodes;
+use kubelet_node::topology::{TopologyManager, TopologyParts, TopologySettings};
 use node_api::cri::{Code, CriError};
 use serde_json::{Value, json};
+use sys::topology::{MemoryNode, Processor, Topology};
 
-use super::api_tests::{Bench, pod, start};
-use super::test_node::{engine_with, settings};
+use super::api_tests::{Bench, pod, start, start_as};
+use super::test_node::{TestNode, engine_with, settings};
+use crate::interfaces::{ExclusiveResizes, PodSettings};
+use crate::metrics::KubeletMetrics;
 
 fn with(memory: &str) -> Value {
     let mut pod = pod("web", "node1");
@@ -187,4 +195,75 @@ async fn a_first_limit_below_what_is_used_waits() {
     bench.runtime.set_memory("main", 100 << 20);
     bench.wait("resized", |bench| bench.limit() == "512Mi").await;
     bench.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+/// A machine of two processors, of which one is kept for the system.
+fn two_processors(root: &Path) -> Arc<TopologyManager> {
+    let metrics = KubeletMetrics::unseen();
+    let place = |cpu: u32| (cpu, Processor { core: cpu, socket: 0, node: 0, cache: 0 });
+    let topology = Topology { processors: (0..2).map(place).collect(), nodes: [(0, MemoryNode::default())].into() };
+    let policy = CpuPolicy::Static(CpuOptions::default());
+    let settings = CpuSettings { policy, reserved_milli: 1000, reserved: None };
+    let (clock, tasks) = (TokioClock::shared(), TaskGroup::new("devices"));
+    let deps = DevicesDeps { counts: metrics.clone(), clock: clock.clone(), tasks, extended: true };
+    TopologyManager::new(TopologyParts {
+        settings: TopologySettings::default(),
+        cpus: Cpus::new(root, settings, &Processors::new(&topology), metrics.clone()).unwrap(),
+        memory: MemoryNodes::none(root, metrics.clone()),
+        topology,
+        devices: Devices::new(root, deps),
+        counts: metrics,
+        clock,
+    })
+}
+
+fn guaranteed(cpu: &str) -> Value {
+    let mut pod = with("1Gi");
+    let resources = &mut pod["spec"]["containers"][0]["resources"];
+    for list in ["requests", "limits"] {
+        resources[list]["cpu"] = cpu.into();
+    }
+    pod
+}
+
+/// A pod that asks for so much of the processors on a node where they are given away.
+async fn running_exclusively(cpu: &str, resizes: ExclusiveResizes) -> (Bench, Arc<TopologyManager>) {
+    let root = tempfile::tempdir().unwrap();
+    let topology = two_processors(root.path());
+    let node = Arc::new(TestNode::default());
+    *node.topology.lock() = Some(topology.clone());
+    let settings = PodSettings { resizes, ..settings(root.path()) };
+    let bench = start_as(settings, root, client::fake::FakeServer::new(), node).await;
+    bench.server.put("v1/pods", guaranteed(cpu));
+    bench.wait("running", |bench| bench.phase("web") == "Running").await;
+    (bench, topology)
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_processors_is_resized_where_the_gate_says_so_and_keeps_them() {
+    let on = ExclusiveResizes { cpus: true, memory: false };
+    let infeasible = "Resize is infeasible for Guaranteed Pods alongside CPU Manager policy \"static\"";
+    let few = "Allocate failed due to not enough cpus available to satisfy request: requested=2, available=1, which is \
+               unexpected";
+    // (what it asks for first, and then; with the gate; what it waits for; processors of its own in the end)
+    let cases = [
+        ("1", "2", ExclusiveResizes::default(), Some(("Infeasible", infeasible)), 1),
+        ("1", "2", on, None, 1),
+        ("500m", "1", on, None, 1),
+        ("500m", "2", on, Some(("Deferred", few)), 0),
+    ];
+    for (first, then, resizes, pending, own) in cases {
+        let (bench, topology) = running_exclusively(first, resizes).await;
+        let mut object = bench.object("web").unwrap();
+        object["spec"] = guaranteed(then)["spec"].clone();
+        bench.server.put("v1/pods", object);
+        let expected = pending.map(|(reason, message)| (reason.to_owned(), message.to_owned()));
+        let given = |bench: &Bench| bench.container()["allocatedResources"]["cpu"].clone();
+        let wanted = if pending.is_some() { first } else { then };
+        bench
+            .wait("decided", |bench| bench.condition("PodResizePending") == expected && given(bench) == json!(wanted))
+            .await;
+        assert_eq!(topology.cpus.exclusive("uid-web", "main").len(), own, "{first} {then} {resizes:?}");
+        bench.tasks.shutdown(Duration::from_secs(5)).await;
+    }
 }

@@ -72,6 +72,7 @@ impl Inner {
     }
 
     async fn take(self: &Arc<Self>, merger: &mut Merger, mut delivery: Delivery) {
+        delivery.ignore(&self.settings.ignored);
         if let Delivery::All(set) = &mut delivery
             && set.source == Source::File
         {

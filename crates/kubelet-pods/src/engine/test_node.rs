@@ -12,6 +12,7 @@ use api_types::core_v1::{Container, Node, ObjectReference, Pod, Secret};
 use async_trait::async_trait;
 use base::{Rng, SharedClock, TaskGroup};
 use kubelet_node::dra::DynamicResources;
+use kubelet_node::topology::TopologyManager;
 use node_api::cri::v1::LinuxContainerResources;
 use node_api::cri::{Images, Runtime};
 use parking_lot::Mutex;
@@ -25,6 +26,7 @@ use crate::interfaces::{
 /// What the engine asked for and told.
 #[derive(Default)]
 pub struct TestNode {
+    pub topology: Mutex<Option<Arc<TopologyManager>>>,
     pub events: Mutex<Vec<String>>,
     pub unmounted: Mutex<Vec<String>>,
     pub config_error: Mutex<Option<String>>,
@@ -165,7 +167,7 @@ impl Events for TestNode {
 impl TestNode {
     pub fn side(self: &Arc<Self>) -> NodeSide {
         NodeSide {
-            topology: None,
+            topology: self.topology.lock().clone(),
             claims: self.claims.lock().clone(),
             credentials: None,
             volumes: Arc::clone(self) as Arc<dyn Volumes>,

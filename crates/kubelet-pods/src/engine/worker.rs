@@ -377,6 +377,8 @@ impl Inner {
             resources: &|container| self.resource_health(pod, container),
             actuated: &|container| self.runtime.actuated.get(uid, container),
             shows: Shown {
+                sandbox: self.settings.sandbox_condition,
+                former_readiness: self.settings.keeps_readiness,
                 stop_signals: self.settings.stop_signals,
                 image_digests: self.settings.image_volume_digests,
             },

@@ -49,6 +49,9 @@ pub struct Measure {
     pub pods_memory: Option<i64>,
     /// `volumeStatsAggPeriod`: how often directories are walked.
     pub walk_period: Duration,
+    /// Gate `KubeletSeparateDiskGC` (KEP-4191): images may lie on another disk than what containers write. Without it nothing
+    /// is judged where they do.
+    pub separate_disks: bool,
     pub clock: SharedClock,
     pub walked: Mutex<HashMap<String, (SystemTime, Walked)>>,
 }
@@ -87,6 +90,7 @@ impl Gauge for Measure {
         let is_measured = |signal| observations.contains_key(&signal);
         let all_measured = is_measured(Signal::NodefsAvailable) && is_measured(Signal::ImagefsAvailable);
         let layout = file_systems(&root, &images, &containers).filter(|_| of_images.is_some() && all_measured);
+        let layout = layout.and_then(|layout| judged(layout, self.separate_disks));
         Ok(Snapshot { observations, layout })
     }
 
@@ -164,6 +168,15 @@ fn put(observations: &mut Observations, signal: Signal, available: u64, capacity
     }
     let signed = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
     observations.insert(signal, Observation { available: signed(available), capacity: signed(capacity), at });
+}
+
+/// The layout, where it is one that may be judged.
+fn judged(layout: FileSystems, separate_disks: bool) -> Option<FileSystems> {
+    if layout == FileSystems::Split && !separate_disks {
+        tracing::warn!("Images lie on another disk than what containers write, which KubeletSeparateDiskGC is for");
+        return None;
+    }
+    Some(layout)
 }
 
 /// What lies where; `None` where a path does not tell its device.
@@ -284,6 +297,10 @@ mod tests {
         assert_eq!(file_systems(here, here, here), Some(FileSystems::One));
         assert_eq!(file_systems(here, other, other), Some(FileSystems::Images));
         assert_eq!(file_systems(here, other, here), Some(FileSystems::Split));
+        for layout in [FileSystems::One, FileSystems::Images, FileSystems::Split] {
+            assert_eq!(judged(layout, true), Some(layout));
+            assert_eq!(judged(layout, false), Some(layout).filter(|layout| *layout != FileSystems::Split));
+        }
         let missing = dir.path().join("none");
         assert_eq!(file_systems(here, &missing, &missing), None, "it may yet be another disk");
     }

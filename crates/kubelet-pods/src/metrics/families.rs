@@ -160,6 +160,14 @@ families! {
             alpha("kubelet_pleg_relist_duration_seconds", "How long listing the runtime takes.");
         pleg_interval: Histograms =
             alpha("kubelet_pleg_relist_interval_seconds", "Time between two listings of the runtime.");
+        pleg_connections: Counters =
+            alpha("kubelet_evented_pleg_connection_success_count", "How often the runtime began to tell its events.");
+        pleg_connection_errors: Counters =
+            alpha("kubelet_evented_pleg_connection_error_count", "How often the runtime's events could not be had.");
+        pleg_latency: Histograms = alpha(
+            "kubelet_evented_pleg_connection_latency_seconds",
+            "From an event in the runtime to its arrival here.",
+        );
         pleg_discarded: Counters = alpha("kubelet_pleg_discard_events", "Events that nobody could take.");
         started_pods: Counters = alpha("kubelet_started_pods_total", "Sandboxes that were made.");
         started_pods_errors: Counters = alpha("kubelet_started_pods_errors_total", "Sandboxes that could not be made.");
@@ -287,6 +295,10 @@ families! {
         claim_inodes: Gauges = claim("kubelet_volume_stats_inodes", "The inodes of a claim's file system.");
         claim_inodes_free: Gauges =
             claim("kubelet_volume_stats_inodes_free", "The free inodes of a claim's file system.");
+        claim_abnormal: Gauges = claim(
+            "kubelet_volume_stats_health_status_abnormal",
+            "Whether a claim's volume is not well, by the word of its driver.",
+        );
         claim_inodes_used: Gauges =
             claim("kubelet_volume_stats_inodes_used", "The used inodes of a claim's file system.");
         plugins: Gauges = alpha("plugin_manager_total_plugins", "Plugins by what is wanted and what there is.")
@@ -367,6 +379,14 @@ families! {
             "kubelet_memory_manager_pinning_errors_total",
             "Containers whose memory could not be bound to nodes.",
         );
+        memory_kept: Gauges = alpha(
+            "kubelet_memory_qos_node_memory_min_bytes",
+            "Memory that is kept for guaranteed pods (memory.min), in bytes.",
+        );
+        memory_protected: Gauges = alpha(
+            "kubelet_memory_qos_node_memory_low_bytes",
+            "Memory that is kept for burstable pods while there is other memory to reclaim (memory.low), in bytes.",
+        );
         pod_resources: Counters =
             pod_resources("kubelet_pod_resources_endpoint_requests_total", "Requests to the pod resources API.");
         pod_resources_list: Counters =
@@ -392,6 +412,10 @@ families! {
         shutdown_ended: Gauges = alpha(
             "kubelet_graceful_shutdown_end_time_seconds",
             "When all pods had ended for the last shutdown of the node, in seconds since 1970.",
+        );
+        pod_watch_dropped: Counters = alpha(
+            "kubelet_pod_watch_events_dropped_total",
+            "How often somebody who follows the pods fell too far behind.",
         );
         worker_duration: Histograms = alpha("kubelet_pod_worker_duration_seconds", "How long one sync of a pod takes.")
             .labels(&["operation_type"]);

@@ -9,6 +9,7 @@ pub(crate) mod mailbox;
 pub(crate) mod manifest;
 pub(crate) mod merge;
 pub(crate) mod mirror;
+pub(crate) mod news;
 pub(crate) mod publish;
 pub(crate) mod restart;
 pub(crate) mod status;
@@ -20,6 +21,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use api_types::core_v1::Pod;
+use component_base::Feature;
+use kinds_pod::disabled::drop_fields_of;
 
 pub(crate) const CONFIG_SOURCE: &str = "kubernetes.io/config.source";
 pub(crate) const CONFIG_MIRROR: &str = "kubernetes.io/config.mirror";
@@ -52,6 +55,28 @@ pub(crate) enum Delivery {
     All(SourceSet),
     /// What changed at the API server since it was last told of.
     Changes(Vec<PodEvent>),
+}
+
+impl Delivery {
+    /// Drops what pods say of these features.
+    pub(crate) fn ignore(&mut self, features: &[Feature]) {
+        if features.is_empty() {
+            return;
+        }
+        let pods: Box<dyn Iterator<Item = &mut Arc<Pod>>> = match self {
+            Self::All(set) => Box::new(set.pods.iter_mut()),
+            Self::Changes(events) => Box::new(events.iter_mut().filter_map(|event| match event {
+                PodEvent::Is(pod) => Some(pod),
+                PodEvent::Gone(_) => None,
+            })),
+        };
+        for pod in pods {
+            let mut spec = pod.spec.clone();
+            if drop_fields_of(&mut spec, features) {
+                Arc::make_mut(pod).spec = spec;
+            }
+        }
+    }
 }
 
 /// What happened to one pod of the API server.
@@ -93,4 +118,40 @@ const CRITICAL_PRIORITY: i32 = 2_000_000_000;
 /// Whether the node must make room for the pod.
 pub(crate) fn is_critical(pod: &Pod) -> bool {
     is_static(pod) || is_mirror(pod) || pod.spec.priority.is_some_and(|priority| priority >= CRITICAL_PRIORITY)
+}
+
+#[cfg(test)]
+mod tests {
+    use component_base::shared_gates::{ENV_FILES, HOSTNAME_OVERRIDE};
+
+    use super::*;
+
+    #[test]
+    fn what_is_ignored_is_dropped_wherever_a_pod_comes_from() {
+        let mut pod = Pod::default();
+        pod.spec.hostname_override = Some("h".to_owned());
+        let pod = Arc::new(pod);
+        let set =
+            SourceSet { source: Source::File, pods: vec![Arc::clone(&pod)], whole: true, written: BTreeMap::new() };
+        let changes = || Delivery::Changes(vec![PodEvent::Gone("u".to_owned()), PodEvent::Is(Arc::clone(&pod))]);
+        let names = |delivery: &Delivery| -> Vec<Option<String>> {
+            match delivery {
+                Delivery::All(set) => set.pods.iter().map(|pod| pod.spec.hostname_override.clone()).collect(),
+                Delivery::Changes(events) => events
+                    .iter()
+                    .filter_map(|event| match event {
+                        PodEvent::Is(pod) => Some(pod.spec.hostname_override.clone()),
+                        PodEvent::Gone(_) => None,
+                    })
+                    .collect(),
+            }
+        };
+        for mut delivery in [Delivery::All(set), changes()] {
+            delivery.ignore(&[ENV_FILES]);
+            assert_eq!(names(&delivery), [Some("h".to_owned())]);
+            delivery.ignore(&[ENV_FILES, HOSTNAME_OVERRIDE]);
+            assert_eq!(names(&delivery), [None]);
+        }
+        assert_eq!(names(&changes()), [Some("h".to_owned())], "others see the pod as it is");
+    }
 }

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::news::Herald;
 use super::status::{OWNED, is_terminal, refresh_terminal, same_conditions, upsert};
 use super::store::PodStore;
 use super::{is_mirror, is_static};
@@ -29,6 +30,7 @@ const REST: Duration = Duration::from_secs(1);
 pub(crate) struct StatusBoard {
     entries: Mutex<HashMap<String, Entry>>,
     changed: Notify,
+    herald: Arc<Herald>,
     clock: SharedClock,
     metrics: Arc<KubeletMetrics>,
 }
@@ -63,8 +65,8 @@ pub(crate) trait Liveness: Send + Sync {
 }
 
 impl StatusBoard {
-    pub(crate) fn new(clock: SharedClock, metrics: Arc<KubeletMetrics>) -> Self {
-        Self { entries: Mutex::default(), changed: Notify::new(), clock, metrics }
+    pub(crate) fn new(herald: Arc<Herald>, clock: SharedClock, metrics: Arc<KubeletMetrics>) -> Self {
+        Self { entries: Mutex::default(), changed: Notify::new(), herald, clock, metrics }
     }
 
     pub(crate) fn get(&self, uid: &str) -> Option<Arc<PodStatus>> {
@@ -92,6 +94,7 @@ impl StatusBoard {
             }
         }
         drop(entries);
+        self.herald.changed(&pod.metadata.uid);
         self.changed.notify_one();
     }
 
@@ -391,7 +394,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_changes_are_due() {
-        let board = StatusBoard::new(base::TokioClock::shared(), KubeletMetrics::unseen());
+        let board = StatusBoard::new(Arc::default(), base::TokioClock::shared(), KubeletMetrics::unseen());
         let store = PodStore::default();
         let mut pod = Pod::default();
         pod.metadata.uid = "u".into();
@@ -410,7 +413,7 @@ mod tests {
         let server = client::fake::FakeServer::new();
         server.fail_next("GET", &[403, 403]);
         let client = server.client();
-        let board = StatusBoard::new(base::TokioClock::shared(), KubeletMetrics::unseen());
+        let board = StatusBoard::new(Arc::default(), base::TokioClock::shared(), KubeletMetrics::unseen());
         let store = PodStore::default();
         let mut pod = Pod::default();
         (pod.metadata.uid, pod.metadata.name, pod.metadata.namespace) = ("u".into(), "web".into(), "test".into());

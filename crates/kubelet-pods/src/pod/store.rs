@@ -6,6 +6,7 @@ use std::sync::Arc;
 use api_types::core_v1::Pod;
 use parking_lot::RwLock;
 
+use super::news::Herald;
 use super::{is_mirror, is_static};
 use crate::runtime::text::full_name;
 
@@ -13,6 +14,7 @@ use crate::runtime::text::full_name;
 #[derive(Default)]
 pub(crate) struct PodStore {
     state: RwLock<State>,
+    herald: Arc<Herald>,
 }
 
 #[derive(Default)]
@@ -25,7 +27,19 @@ struct State {
 }
 
 impl PodStore {
+    /// A store without pods, of which the herald tells.
+    pub(crate) fn new(herald: Arc<Herald>) -> Self {
+        Self { state: RwLock::default(), herald }
+    }
+
     pub(crate) fn put(&self, pod: &Arc<Pod>) {
+        self.keep(pod);
+        if !is_mirror(pod) {
+            self.herald.changed(&pod.metadata.uid);
+        }
+    }
+
+    fn keep(&self, pod: &Arc<Pod>) {
         let mut state = self.state.write();
         let (uid, name) = (pod.metadata.uid.clone(), full_name(pod));
         if is_mirror(pod) {
@@ -38,6 +52,13 @@ impl PodStore {
     }
 
     pub(crate) fn remove(&self, pod: &Pod) {
+        self.drop(pod);
+        if !is_mirror(pod) {
+            self.herald.removed(pod);
+        }
+    }
+
+    fn drop(&self, pod: &Pod) {
         let mut state = self.state.write();
         let (uid, name) = (&pod.metadata.uid, full_name(pod));
         let state = &mut *state;

@@ -70,6 +70,7 @@ struct Shared {
     started: Instant,
     /// The same by the wall clock, which dates containers.
     started_at: Time,
+    keeps_readiness: bool,
 }
 
 /// What the workers share.
@@ -84,14 +85,29 @@ pub(crate) struct ProbeDependencies {
     pub clock: SharedClock,
     pub rng: SharedRng,
     pub tasks: TaskGroup,
+    /// What an earlier kubelet found holds until a probe has spoken; not with the gate
+    /// `ChangeContainerStatusOnKubeletRestart`.
+    pub keeps_readiness: bool,
 }
 
 impl Probes {
     pub(crate) fn new(given: ProbeDependencies) -> Self {
-        let ProbeDependencies { runtime, node, events, statuses, results, news, metrics, clock, rng, tasks } = given;
-        let (started, started_at) = (clock.monotonic(), Time::from(clock.wall()));
-        let shared =
-            Shared { runtime, node, events, results, statuses, news, metrics, clock, rng, tasks, started, started_at };
+        let (started, started_at) = (given.clock.monotonic(), Time::from(given.clock.wall()));
+        let shared = Shared {
+            runtime: given.runtime,
+            node: given.node,
+            events: given.events,
+            results: given.results,
+            statuses: given.statuses,
+            news: given.news,
+            metrics: given.metrics,
+            clock: given.clock,
+            rng: given.rng,
+            tasks: given.tasks,
+            started,
+            started_at,
+            keeps_readiness: given.keeps_readiness,
+        };
         Self { shared: Arc::new(shared), workers: Arc::default() }
     }
 
@@ -213,7 +229,7 @@ impl Shared {
             pod_ended: matches!(phase, "Failed" | "Succeeded"),
             pod_deleted: pod.metadata.deletion_timestamp.is_some(),
             restartable: restart::restarts_after(&pod, &found.container, exit_code),
-            precedes_kubelet: own.is_some_and(|own| self.precedes(own)),
+            precedes_kubelet: self.keeps_readiness && own.is_some_and(|own| self.precedes(own)),
             now: Time::from(self.clock.wall()),
         };
         let mut initial = None;

@@ -87,6 +87,12 @@ impl RuntimeCache {
         }
     }
 
+    /// The pod that a sandbox or container of this id belongs to, as far as the sync loop was told of it.
+    pub fn owner(&self, id: &str) -> Option<String> {
+        let state = self.state.lock();
+        state.pods.iter().find(|(_, known)| known.outline.contains_key(id)).map(|(uid, _)| uid.clone())
+    }
+
     /// What the sync loop was told last of a pod.
     pub fn outline(&self, uid: &str) -> Outline {
         self.state.lock().pods.get(uid).map(|known| known.outline.clone()).unwrap_or_default()

@@ -44,6 +44,8 @@ pub struct ImagePuller {
     slots: Semaphore,
     rate: Option<TokenBucket>,
     metrics: Arc<KubeletMetrics>,
+    /// Gate `RuntimeClassInImageCriApi` (KEP-4216): images are the handler's that runs the pod.
+    by_handler: bool,
     /// How long the images of each pod took to pull.
     spent: Mutex<HashMap<String, Duration>>,
 }
@@ -66,6 +68,8 @@ pub struct Wanted<'a> {
     pub about: &'a ObjectReference,
     pub keyring: &'a Keyring,
     pub sandbox: &'a PodSandboxConfig,
+    /// The pod's runtime handler; empty for the default.
+    pub handler: &'a str,
 }
 
 impl ImagePuller {
@@ -96,6 +100,7 @@ impl ImagePuller {
             rate,
             clock,
             metrics,
+            by_handler: settings.images_by_handler,
             spent: Mutex::default(),
         }
     }
@@ -113,6 +118,7 @@ impl ImagePuller {
             image: name.with_default_tag(),
             annotations: wanted.pod.metadata.annotations.clone().into_iter().collect(),
             user_specified_image: image.clone(),
+            runtime_handler: if self.by_handler { wanted.handler.to_owned() } else { String::new() },
             ..Default::default()
         };
         let policy = policy(wanted.container, &name);

@@ -81,11 +81,14 @@ struct Bench {
 
 impl Bench {
     fn new(verification: Option<PullVerification>) -> Self {
+        Self::of(PodSettings { pull_verification: verification, ..PodSettings::default() })
+    }
+
+    fn of(settings: PodSettings) -> Self {
         let (dir, clock) = (tempfile::tempdir().unwrap(), TokioClock::shared());
         let runtime = FakeRuntime::new(Arc::clone(&clock), &TaskGroup::new("runtime"));
         let registry = Arc::new(Registry { runtime, presented: Mutex::default() });
-        let settings =
-            PodSettings { root_dir: dir.path().into(), pull_verification: verification, ..PodSettings::default() };
+        let settings = PodSettings { root_dir: dir.path().into(), ..settings };
         let (events, metrics) = (Arc::new(RecordedEvents::default()), Metrics::new(MetricsOptions::default()));
         let own = KubeletMetrics::new(&metrics, &metrics);
         let sources = (registry.clone() as Arc<dyn Images>, Some(Arc::new(Programs) as Arc<dyn ImageCredentials>));
@@ -114,10 +117,34 @@ impl Bench {
                 about: &ObjectReference::default(),
                 keyring: &Keyring::default(),
                 sandbox: &PodSandboxConfig::default(),
+                handler: "",
             })
             .await;
         let told = self.events.taken().into_iter().map(|event| event.reason).collect();
         (ensured.map(drop).map_err(|failure| failure.reason), told)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn images_are_the_handlers_of_their_pods_where_the_gate_says_so() {
+    const IMAGE: &str = "registry.example/open/app:1";
+    for (images_by_handler, expected) in [(true, "kata"), (false, "")] {
+        let settings = PodSettings { images_by_handler, pull_verification: None, ..PodSettings::default() };
+        let bench = Bench::of(settings);
+        let container = Container { image: IMAGE.into(), ..Container::default() };
+        let (pod, about, keyring) = (Pod::default(), ObjectReference::default(), Keyring::default());
+        let sandbox = PodSandboxConfig::default();
+        let wanted = Wanted {
+            pod: &pod,
+            container: &container,
+            about: &about,
+            keyring: &keyring,
+            sandbox: &sandbox,
+            handler: "kata",
+        };
+        bench.puller.ensure(&wanted).await.unwrap();
+        let pulled = bench.registry.runtime.list_images(None).await.unwrap().remove(0);
+        assert_eq!(pulled.spec.unwrap().runtime_handler, expected);
     }
 }
 

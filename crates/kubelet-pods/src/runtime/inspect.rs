@@ -43,6 +43,28 @@ pub async fn inspect_listed(
     Ok(pod.finish(before))
 }
 
+/// What an event tells of a sandbox and its containers, beside what is known of the pod's other sandboxes.
+pub async fn of_event(
+    uid: &str,
+    sandbox: &v1::PodSandboxStatus,
+    containers: Vec<v1::ContainerStatus>,
+    before: Option<&RuntimePod>,
+) -> RuntimePod {
+    let mut pod = RuntimePod { uid: uid.to_owned(), ..RuntimePod::default() };
+    identify(&mut pod, &sandbox.labels);
+    pod.sandboxes.push(SandboxRecord::from_status(sandbox));
+    for status in containers {
+        pod.containers.push(read_message(status, &sandbox.id, before).await);
+    }
+    if let Some(before) = before {
+        let others = before.sandboxes.iter().filter(|other| other.id != sandbox.id);
+        pod.sandboxes.extend(others.cloned());
+        let others = before.containers.iter().filter(|other| other.sandbox_id != sandbox.id);
+        pod.containers.extend(others.cloned());
+    }
+    pod.finish(before)
+}
+
 fn found<T>(answer: Result<T, CriError>) -> Result<Option<T>, CriError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),

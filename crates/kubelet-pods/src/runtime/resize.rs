@@ -165,7 +165,7 @@ impl PodRuntime {
 /// Equal in what a resize can change.
 fn same(one: &LinuxContainerResources, other: &LinuxContainerResources) -> bool {
     let parts = |it: &LinuxContainerResources| (it.cpu_shares, it.cpu_quota, it.cpu_period, it.memory_limit_in_bytes);
-    parts(one) == parts(other)
+    parts(one) == parts(other) && one.unified == other.unified
 }
 
 impl Resized<'_> {

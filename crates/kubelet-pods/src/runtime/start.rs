@@ -58,7 +58,8 @@ impl PodRuntime {
         let container = member.container.as_ref();
         let about = self.about(pod, member.field_path());
         self.check_back_off(pod, container, seen, &about)?;
-        let wanted = Wanted { pod, container, about: &about, keyring: terms.keyring, sandbox: &sandbox.config };
+        let (keyring, config, handler) = (terms.keyring, &sandbox.config, &sandbox.handler);
+        let wanted = Wanted { pod, container, about: &about, keyring, sandbox: config, handler };
         let image = tokio::select! {
             biased;
             () = terms.interrupt.cancelled() => return Err(Failure::new(WaitingReason::ErrImagePull, "context canceled")),

@@ -56,6 +56,8 @@ pub struct ReadySandbox {
     pub id: String,
     pub config: PodSandboxConfig,
     pub ips: Vec<String>,
+    /// The handler of the pod's RuntimeClass; empty for the default.
+    pub handler: String,
 }
 
 impl PodRuntime {
@@ -181,7 +183,8 @@ impl PodRuntime {
         let defaults = self.security_defaults(pod, &seccomp_root);
         let config = sandbox::config(pod, actions.attempt, &setup, &logs, &defaults);
         if let (false, Some(id)) = (actions.create_sandbox, &actions.sandbox_id) {
-            return Ok(Some(ReadySandbox { id: id.clone(), config, ips: seen.ips.clone() }));
+            let (id, ips, handler) = (id.clone(), seen.ips.clone(), setup.runtime_handler);
+            return Ok(Some(ReadySandbox { id, config, ips, handler }));
         }
         make_log_directory(&logs).map_err(|error| failed(SandboxError::LogDirectory(error)))?;
         let began = Instant::now();
@@ -202,7 +205,7 @@ impl PodRuntime {
         let ips = record.as_ref().map(|record| record.ips.clone()).unwrap_or_default();
         let sandboxes = record.into_iter().chain(seen.sandboxes.iter().cloned()).collect();
         (terms.on_sandbox)(&RuntimePod { sandboxes, ips: ips.clone(), ..seen.clone() });
-        Ok(Some(ReadySandbox { id, config, ips }))
+        Ok(Some(ReadySandbox { id, config, ips, handler: setup.runtime_handler }))
     }
 
     /// Has the drivers of the pod's claims make them ready.

@@ -8,6 +8,7 @@ use api_types::core_v1::Pod;
 use futures_util::future::join_all;
 
 use super::claims::claim_name;
+use super::csi::{VolumeCondition, VolumeReport};
 use super::set::VolumeSet;
 use super::spec::{Kind, kind_of};
 use crate::node::{FileSystem, filesystem};
@@ -24,6 +25,8 @@ pub struct ClaimRoom {
     pub namespace: String,
     pub claim: String,
     pub room: FileSystem,
+    /// How it is, by the word of a driver that watches over that.
+    pub condition: Option<VolumeCondition>,
 }
 
 impl VolumeSet {
@@ -39,16 +42,18 @@ impl VolumeSet {
                     continue;
                 }
                 asked.push(async move {
-                    let room = match self.driver_usage(&pod.metadata.uid, &volume.name).await {
-                        Some(of_driver) => of_driver?,
-                        None => self.room(mounted.path).await?,
-                    };
+                    let VolumeReport { room, condition } =
+                        match self.driver_usage(&pod.metadata.uid, &volume.name).await {
+                            Some(of_driver) => of_driver?,
+                            None => VolumeReport { room: self.room(mounted.path).await?, condition: None },
+                        };
                     Some(ClaimRoom {
                         uid: pod.metadata.uid.clone(),
                         volume: volume.name.clone(),
                         namespace: pod.metadata.namespace.clone(),
                         claim: claim_name(pod, &volume.name, ephemeral, name),
                         room,
+                        condition,
                     })
                 });
             }

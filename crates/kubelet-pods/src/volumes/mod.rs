@@ -36,7 +36,7 @@ mod world;
 mod writer;
 
 pub use claim_stats::ClaimRoom;
-pub use csi::CsiDeps;
+pub use csi::{CsiDeps, VolumeCondition};
 pub use layout::{Layout, Plugin};
 pub use mount_list::{MountRequest, devices_of, mounts_of};
 pub use selinux::Labels;

@@ -18,7 +18,7 @@ use sys::mounts::Mounts;
 use tokio::sync::OnceCell;
 
 use super::claims::{self, Backing, ClaimError, Resolved};
-use super::csi::{Csi, CsiBlock, CsiDeps, CsiVolume};
+use super::csi::{Csi, CsiBlock, CsiDeps, CsiVolume, VolumeReport};
 use super::disk::Disk;
 use super::error::VolumeError;
 use super::layout::{Layout, Plugin};
@@ -32,7 +32,6 @@ use super::world::{ActualStateOfWorld, DesiredStateOfWorld, DesiredVolume, Done,
 use crate::file_calls::FileCalls;
 use crate::interfaces::{Events, MountError, NodeView, SideError, VolumeProblem, Volumes};
 use crate::metrics::KubeletMetrics;
-use crate::node::FileSystem;
 use crate::objects::Objects;
 use crate::pod_certificates::PodCertificates;
 use crate::runtime::back_off::KeyedBackOff;
@@ -419,7 +418,7 @@ impl VolumeSet {
     }
 
     /// How full a driver's volume is, where it is one.
-    pub(super) async fn driver_usage(&self, uid: &str, volume: &str) -> Option<Option<FileSystem>> {
+    pub(super) async fn driver_usage(&self, uid: &str, volume: &str) -> Option<Option<VolumeReport>> {
         let (name, path) = {
             let worlds = self.worlds.lock();
             let name = worlds.desired.get(uid, volume)?.name.clone();

@@ -28,21 +28,18 @@ const OBEYED: &str = "
     containerRuntimeEndpoint imageServiceEndpoint failCgroupV1 singleProcessOOMKill cpuManagerReconcilePeriod
     cpuManagerPolicy cpuManagerPolicyOptions memoryManagerPolicy topologyManagerPolicy topologyManagerScope
     topologyManagerPolicyOptions reservedMemory reservedSystemCPUs shutdownGracePeriod shutdownGracePeriodCriticalPods
-    shutdownGracePeriodByPodPriority memorySwap userNamespaces tracing
-    imagePullCredentialsVerificationPolicy preloadedImagesVerificationAllowlist
+    shutdownGracePeriodByPodPriority memorySwap memoryThrottlingFactor memoryReservationPolicy qosReserved userNamespaces
+    tracing imagePullCredentialsVerificationPolicy preloadedImagesVerificationAllowlist
 ";
 /// What upstream's kubelet does nothing with either: its values are checked, and that is all.
 const MOOT: &str = "hairpinMode iptablesMasqueradeBit iptablesDropBit";
 /// What is refused unless it asks for what there is, with a value that is refused.
 const REFUSED: &[(&str, &str)] = &[
-    ("memoryThrottlingFactor", "0.5"),
-    ("qosReserved", "{memory: 50%}"),
     ("systemCgroups", "/system"),
     ("systemReservedCgroup", "/system"),
     ("kubeReservedCgroup", "/kube"),
     ("kernelMemcgNotification", "true"),
     ("enableContentionProfiling", "true"),
-    ("memoryReservationPolicy", "TieredReservation"),
     ("podCIDR", "10.0.0.0/24"),
     ("showHiddenMetricsForVersion", "'1.35'"),
     ("containerLogMaxWorkers", "2"),
@@ -125,8 +122,14 @@ fn what_is_refused_is_named() {
         let error = refusal(path, value).expect_err(path);
         assert!(error.contains(&format!("{path} is not supported by this kubelet")), "{path}: {error}");
     }
-    let wrong =
-        [("contentType", "application/cbor"), ("hairpinMode", "sideways"), ("memorySwap.swapBehavior", "AllSwap")];
+    let wrong = [
+        ("contentType", "application/cbor"),
+        ("hairpinMode", "sideways"),
+        ("memorySwap.swapBehavior", "AllSwap"),
+        ("memoryThrottlingFactor", "1.1"),
+        ("memoryThrottlingFactor", "0"),
+        ("memoryReservationPolicy", "HardReservation"),
+    ];
     for (path, value) in wrong {
         let error = refusal(path, value).expect_err(path);
         assert!(error.contains(path), "{path}: {error}");
@@ -134,7 +137,10 @@ fn what_is_refused_is_named() {
     for (path, value) in [
         ("contentType", "application/json"),
         ("hairpinMode", "none"),
-        ("memoryThrottlingFactor", "0.9"),
+        ("memoryThrottlingFactor", "0.5"),
+        ("memoryReservationPolicy", "None"),
+        ("memoryReservationPolicy", "TieredReservation"),
+        ("qosReserved", "{memory: 50%}"),
         ("memorySwap.swapBehavior", "LimitedSwap"),
         ("streamingConnectionIdleTimeout", "0s"),
     ] {

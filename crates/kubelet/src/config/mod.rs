@@ -4,6 +4,7 @@
 mod decisions;
 mod fields;
 pub(crate) mod flags;
+mod gated;
 mod load;
 mod refuse;
 mod settings;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use component_base::Component;
 use component_base::flags::{self as base_flags, Options};
 
+pub(crate) use gated::check as check_gated;
 pub(crate) use load::load;
 pub(crate) use settings::{Plan, plan};
 pub(crate) use validate::{LIMITED_SWAP, content_type};
@@ -21,16 +23,37 @@ pub(crate) use validate::{LIMITED_SWAP, content_type};
 /// The gates that change something here.
 pub(crate) mod gates {
     pub(crate) use component_base::shared_gates::{
-        DECLARED_FEATURES, EXTENDED_RESOURCE, GROUP_CLAIMS, IMAGE_VOLUME_DIGESTS, STOP_SIGNALS,
+        COMPARING_TOLERATIONS, DECLARED_FEATURES, EXTENDED_RESOURCE, GROUP_CLAIMS, HOST_NETWORK_USERS,
+        IMAGE_VOLUME_DIGESTS, SPLIT_LOG_STREAMS, STOP_SIGNALS,
     };
     use component_base::{Feature, Known, Part};
 
     pub(crate) const CPU_POLICY_ALPHA_OPTIONS: Feature = Feature::named("CPUManagerPolicyAlphaOptions");
     pub(crate) const CPU_POLICY_BETA_OPTIONS: Feature = Feature::named("CPUManagerPolicyBetaOptions");
+    pub(crate) const CHECKPOINTS: Feature = Feature::named("ContainerCheckpoint");
+    pub(crate) const CRASH_BACK_OFF_MAX: Feature = Feature::named("KubeletCrashLoopBackOffMax");
+    pub(crate) const EVENTED_PLEG: Feature = Feature::named("EventedPLEG");
+    pub(crate) const IMAGES_BY_HANDLER: Feature = Feature::named("RuntimeClassInImageCriApi");
+    pub(crate) const IN_USER_NAMESPACE: Feature = Feature::named("KubeletInUserNamespace");
+    pub(crate) const STATUS_CHANGES_ON_RESTART: Feature = Feature::named("ChangeContainerStatusOnKubeletRestart");
+    pub(crate) const VOLUME_HEALTH: Feature = Feature::named("CSIVolumeHealth");
+    /// No option is of these stages now, so that they switch nothing.
+    pub(crate) const TOPOLOGY_POLICY_ALPHA_OPTIONS: Feature = Feature::named("TopologyManagerPolicyAlphaOptions");
+    pub(crate) const TOPOLOGY_POLICY_BETA_OPTIONS: Feature = Feature::named("TopologyManagerPolicyBetaOptions");
+    pub(crate) const LIST_STREAMING: Feature = Feature::named("CRIListStreaming");
+    pub(crate) const MEMORY_QOS: Feature = Feature::named("MemoryQoS");
+    pub(crate) const PODS_API: Feature = Feature::named("PodsAPI");
+    pub(crate) const QOS_RESERVED: Feature = Feature::named("QOSReserved");
+    pub(crate) const QUOTA_PERIOD: Feature = Feature::named("CustomCPUCFSQuotaPeriod");
+    pub(crate) const STATS_FROM_RUNTIME: Feature = Feature::named("PodAndContainerStatsFromCRI");
+    pub(crate) const SANDBOX_CONDITION: Feature = Feature::named("PodReadyToStartContainersCondition");
+    pub(crate) const SEPARATE_DISKS: Feature = Feature::named("KubeletSeparateDiskGC");
     pub(crate) const DISABLE_CPU_QUOTA: Feature = Feature::named("DisableCPUQuotaWithExclusiveCPUs");
     pub(crate) const EXTEND_WEBSOCKETS: Feature = Feature::named("ExtendWebSocketsToKubelet");
     pub(crate) const GRACEFUL_SHUTDOWN: Feature = Feature::named("GracefulNodeShutdown");
     pub(crate) const GRACEFUL_SHUTDOWN_BY_PRIORITY: Feature = Feature::named("GracefulNodeShutdownBasedOnPodPriority");
+    pub(crate) const RESIZE_EXCLUSIVE_CPUS: Feature = Feature::named("InPlacePodVerticalScalingExclusiveCPUs");
+    pub(crate) const RESIZE_EXCLUSIVE_MEMORY: Feature = Feature::named("InPlacePodVerticalScalingExclusiveMemory");
     pub(crate) const RESIZE_INIT_CONTAINERS: Feature = Feature::named("InPlacePodVerticalScalingInitContainers");
     pub(crate) const CREDENTIAL_TOKENS: Feature = Feature::named("KubeletServiceAccountTokenForCredentialProviders");
     pub(crate) const ENSURE_PULLED: Feature = Feature::named("KubeletEnsureSecretPulledImages");
@@ -41,21 +64,46 @@ pub(crate) mod gates {
     pub(crate) const RESOURCE_HEALTH: Feature = Feature::named("ResourceHealthStatus");
     pub(crate) const RESOURCE_HEALTH_MESSAGE: Feature = Feature::named("ResourceHealthStatusMessage");
     pub(crate) const PREVENT_STATIC_POD_REFERENCES: Feature = Feature::named("PreventStaticPodAPIReferences");
-    pub(crate) const RESTART_ALL_CONTAINERS: Feature = Feature::named("RestartAllContainersOnContainerExits");
     pub(crate) const ROTATE_SERVER_CERTIFICATE: Feature = Feature::named("RotateKubeletServerCertificate");
     pub(crate) const MOUNT_WITH_LABELS: Feature = Feature::named("SELinuxMount");
     pub(crate) use component_base::shared_gates::CLUSTER_TRUST_BUNDLE_PROJECTION as TRUST_BUNDLES;
     pub(crate) use component_base::shared_gates::POD_CERTIFICATE_REQUEST as POD_CERTIFICATES;
+    pub(crate) use component_base::shared_gates::RESTART_ALL_CONTAINERS;
+    pub(crate) use component_base::shared_gates::{CONTAINER_RESTART_RULES, ENV_FILES, HOSTNAME_OVERRIDE};
 
     /// All of them.
     pub(crate) const KNOWN: Known = Known::switching(&[
         &[
             CPU_POLICY_ALPHA_OPTIONS,
             CPU_POLICY_BETA_OPTIONS,
+            CHECKPOINTS,
+            CRASH_BACK_OFF_MAX,
+            EVENTED_PLEG,
+            IMAGES_BY_HANDLER,
+            IN_USER_NAMESPACE,
+            STATUS_CHANGES_ON_RESTART,
+            VOLUME_HEALTH,
+            TOPOLOGY_POLICY_ALPHA_OPTIONS,
+            TOPOLOGY_POLICY_BETA_OPTIONS,
+            LIST_STREAMING,
+            MEMORY_QOS,
+            PODS_API,
+            QOS_RESERVED,
+            QUOTA_PERIOD,
+            STATS_FROM_RUNTIME,
+            SANDBOX_CONDITION,
+            SEPARATE_DISKS,
+            COMPARING_TOLERATIONS,
+            CONTAINER_RESTART_RULES,
+            ENV_FILES,
+            HOSTNAME_OVERRIDE,
             DISABLE_CPU_QUOTA,
             EXTEND_WEBSOCKETS,
             GRACEFUL_SHUTDOWN,
             GRACEFUL_SHUTDOWN_BY_PRIORITY,
+            HOST_NETWORK_USERS,
+            RESIZE_EXCLUSIVE_CPUS,
+            RESIZE_EXCLUSIVE_MEMORY,
             RESIZE_INIT_CONTAINERS,
             DECLARED_FEATURES,
             EXTENDED_RESOURCE,
@@ -65,6 +113,7 @@ pub(crate) mod gates {
             LIST_ACTIVE_PODS,
             DNS_ONLY_CERTIFICATES,
             REGISTRATION_GET_ON_EXISTS_ONLY,
+            SPLIT_LOG_STREAMS,
             STOP_SIGNALS,
             IMAGE_VOLUME_DIGESTS,
             SHORTER_CRASH_BACK_OFF,

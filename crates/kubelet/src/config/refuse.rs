@@ -5,9 +5,6 @@ use component_base::flags::{Errors, Invalid, Options};
 
 use super::flags::OLD;
 
-/// What upstream's gate `MemoryQoS` starts from.
-const MEMORY_THROTTLING_FACTOR: f64 = 0.9;
-
 /// Old flags that do something here.
 pub(super) const OLD_BUT_WORKING: [&str; 4] = [
     "enable-server",
@@ -40,16 +37,12 @@ pub(super) fn check(options: &Options, config: &KubeletConfiguration) -> Result<
 /// Fields of features that are not there, and whether they ask for anything but the feature's absence.
 pub(super) fn missing(config: &KubeletConfiguration) -> Vec<(&'static str, bool)> {
     let set = |text: &str, default: &str| !text.is_empty() && text != default;
-    let factor = config.memory_throttling_factor.unwrap_or(MEMORY_THROTTLING_FACTOR);
     vec![
-        ("memoryThrottlingFactor", (factor - MEMORY_THROTTLING_FACTOR).abs() > f64::EPSILON),
-        ("qosReserved", !config.qos_reserved.is_empty()),
         ("systemCgroups", !config.system_cgroups.is_empty()),
         ("systemReservedCgroup", !config.system_reserved_cgroup.is_empty()),
         ("kubeReservedCgroup", !config.kube_reserved_cgroup.is_empty()),
         ("kernelMemcgNotification", config.kernel_memcg_notification),
         ("enableContentionProfiling", config.enable_contention_profiling),
-        ("memoryReservationPolicy", set(&config.memory_reservation_policy, "None")),
         ("podCIDR", !config.pod_cidr.is_empty()),
         ("showHiddenMetricsForVersion", !config.show_hidden_metrics_for_version.is_empty()),
         ("containerLogMaxWorkers", config.container_log_max_workers.is_some_and(|workers| workers != 1)),

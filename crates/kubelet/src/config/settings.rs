@@ -10,14 +10,17 @@ use api_machinery::time::GoDuration;
 use api_types::kubelet_config_v1beta1::KubeletConfiguration;
 use component_base::flags::{Errors, Invalid, Options};
 use component_base::{Feature, Gates};
+use component_helpers::taints::Comparing;
 
+use super::gated::{self, TIERED};
 use super::gates;
 use crate::dns::Dns;
 use crate::eviction::EvictionSettings;
-use crate::interfaces::{PodSettings, PullVerification};
-use crate::node::NodeSettings;
+use crate::interfaces::{ExclusiveResizes, PodSettings, PullVerification};
+use crate::node::{DeclaredFeatures, Facts, NodeSettings};
 use crate::objects::Strategy;
 use crate::resource_managers;
+use crate::resources::MemoryReservation;
 use crate::resources::reserve::{self, ReserveError};
 use crate::resources::thresholds::{self, Maps, Threshold, ThresholdError};
 use crate::resources::{CgroupNames, CgroupSettings, Driver};
@@ -52,6 +55,15 @@ pub(crate) struct Plan {
     /// What says which programs have credentials for registries, and where they are.
     pub(crate) credential_providers: Option<(PathBuf, PathBuf)>,
     pub(crate) cert_dir: PathBuf,
+    /// `memoryThrottlingFactor`, where the gate `MemoryQoS` is on.
+    pub(crate) throttling_factor: Option<f64>,
+    /// `memoryReservationPolicy`, where the gate `MemoryQoS` is on.
+    pub(crate) memory_reservation: MemoryReservation,
+    /// How much of the memory that pods ask for lower classes leave alone (`qosReserved`), where the gate `QOSReserved` is
+    /// on.
+    pub(crate) reserved_percent: Option<i64>,
+    /// Gate `KubeletInUserNamespace` (KEP-2033): what only those outside of its namespace may do is left undone.
+    pub(crate) in_user_namespace: bool,
     /// Gate `AllowDNSOnlyNodeCSR`.
     pub(crate) dns_only_certificates: bool,
     pub(crate) kubeconfig: String,
@@ -94,7 +106,7 @@ pub(crate) fn plan(options: &Options, config: KubeletConfiguration, os_hostname:
         report_frequency: config.node_status_report_frequency.to_std(),
         lease_seconds: config.node_lease_duration_seconds,
         root_dir: root_dir.clone(),
-        declared_features: Vec::new(),
+        declared_features: DeclaredFeatures::default(),
         gives_up_where_forbidden: false,
         reservations,
     };
@@ -121,6 +133,10 @@ pub(crate) fn plan(options: &Options, config: KubeletConfiguration, os_hostname:
             .unwrap_or(Strategy::Watch),
         credential_providers,
         cert_dir: options.string("cert-dir").into(),
+        throttling_factor: None,
+        memory_reservation: MemoryReservation::None,
+        reserved_percent: None,
+        in_user_namespace: false,
         dns_only_certificates: false,
         kubeconfig: options.string("kubeconfig").to_owned(),
         bootstrap_kubeconfig: options.string("bootstrap-kubeconfig").to_owned(),
@@ -178,7 +194,14 @@ fn pod_settings(
         // What gates and the machine decide is set when they are known.
         resource_health: true,
         stop_signals: false,
+        comparing: Comparing::Texts,
         image_volume_digests: false,
+        sandbox_condition: true,
+        keeps_readiness: true,
+        images_by_handler: false,
+        resizes: ExclusiveResizes::default(),
+        evented_pleg: false,
+        ignored: Vec::new(),
         prevent_static_pod_api_references: true,
         declared_features: None,
         enforces_app_armor: false,
@@ -291,10 +314,15 @@ fn pull_verification(config: &KubeletConfiguration) -> PullVerification {
 
 /// The first delay between starts of a container that fails, where it is to be shorter (KEP-4603).
 const SHORTER_INITIAL: Duration = Duration::from_secs(1);
+/// The longest such delay, where the configuration has no say.
+const SHORTER_MAX: Duration = Duration::from_secs(60);
 
 /// Features that pods may need of a node, in the order of their names. Each stands for a gate that is on, and for what
 /// is implemented here.
 const DECLARED: [Feature; 3] = [gates::EXTEND_WEBSOCKETS, gates::RESIZE_INIT_CONTAINERS, gates::RESTART_ALL_CONTAINERS];
+
+/// Features that are fields of pods, and no more.
+const OF_PODS: [Feature; 3] = [gates::CONTAINER_RESTART_RULES, gates::ENV_FILES, gates::HOSTNAME_OVERRIDE];
 
 impl Plan {
     /// What follows from gates.
@@ -302,7 +330,10 @@ impl Plan {
     pub(crate) fn with_gates(mut self, set: &Gates) -> Self {
         if set.enabled(gates::DECLARED_FEATURES) {
             let declared = DECLARED.into_iter().filter(|feature| set.enabled(*feature));
-            let declared: Vec<String> = declared.map(|feature| feature.name().to_owned()).collect();
+            let declared = DeclaredFeatures {
+                own: declared.map(|feature| feature.name().to_owned()).collect(),
+                host_network_users: set.enabled(gates::HOST_NETWORK_USERS),
+            };
             self.node.declared_features.clone_from(&declared);
             self.pods.declared_features = Some(declared);
         }
@@ -312,14 +343,41 @@ impl Plan {
         self.pods.resource_health = set.enabled(gates::RESOURCE_HEALTH);
         self.node.gives_up_where_forbidden = set.enabled(gates::REGISTRATION_GET_ON_EXISTS_ONLY);
         self.dns_only_certificates = set.enabled(gates::DNS_ONLY_CERTIFICATES);
+        self.pods.comparing = Comparing::by(set);
         self.pods.stop_signals = set.enabled(gates::STOP_SIGNALS);
         self.pods.image_volume_digests = set.enabled(gates::IMAGE_VOLUME_DIGESTS);
+        self.pods.sandbox_condition = set.enabled(gates::SANDBOX_CONDITION);
+        self.in_user_namespace = set.enabled(gates::IN_USER_NAMESPACE);
+        self.pods.keeps_readiness = !set.enabled(gates::STATUS_CHANGES_ON_RESTART);
+        self.pods.images_by_handler = set.enabled(gates::IMAGES_BY_HANDLER);
+        self.pods.resizes = ExclusiveResizes {
+            cpus: set.enabled(gates::RESIZE_EXCLUSIVE_CPUS),
+            memory: set.enabled(gates::RESIZE_EXCLUSIVE_MEMORY),
+        };
+        self.pods.evented_pleg = set.enabled(gates::EVENTED_PLEG);
+        self.pods.ignored = OF_PODS.into_iter().filter(|feature| !set.enabled(*feature)).collect();
+        self.throttling_factor = self.config.memory_throttling_factor.filter(|_| set.enabled(gates::MEMORY_QOS));
+        self.memory_reservation = if set.enabled(gates::MEMORY_QOS) && self.config.memory_reservation_policy == TIERED {
+            MemoryReservation::Tiered
+        } else {
+            MemoryReservation::None
+        };
+        self.reserved_percent = gated::reserved_percent(&self.config).ok().flatten();
+        self.reserved_percent = self.reserved_percent.filter(|_| set.enabled(gates::QOS_RESERVED));
+        if !set.enabled(gates::CRASH_BACK_OFF_MAX) && set.enabled(gates::SHORTER_CRASH_BACK_OFF) {
+            self.pods.crash_loop_max = SHORTER_MAX;
+        }
         if set.enabled(gates::SHORTER_CRASH_BACK_OFF) {
-            // The longest delay is the configuration's: by default it says five minutes, and what it says goes first.
+            // The longest delay is the configuration's where it has a say: by default it says five minutes.
             self.pods.crash_loop_initial = self.pods.crash_loop_max.min(SHORTER_INITIAL);
         }
         self.pods.prevent_static_pod_api_references = set.enabled(gates::PREVENT_STATIC_POD_REFERENCES);
         self
+    }
+
+    /// The memory of all pods together, which thresholds do not lower.
+    pub(crate) fn allocatable_bytes(&self, facts: &Facts) -> i64 {
+        self.node.reservations.enforced(&facts.capacity(&self.node)).1
     }
 
     /// How control groups are laid out; `driver` may come from the runtime.

@@ -2,8 +2,11 @@
 
 use component_base::flags::{check_table, parse};
 use component_base::{Feature, Gates};
+use component_helpers::taints::Comparing;
 
 use super::*;
+use crate::interfaces::ExclusiveResizes;
+use crate::resources::MemoryReservation;
 
 fn options(line: &str) -> Options {
     parse(COMPONENT.flags, line.split_whitespace().map(ToOwned::to_owned)).unwrap()
@@ -171,24 +174,48 @@ fn gates_take_effect() {
         "InPlacePodVerticalScalingInitContainers",
         "RestartAllContainersOnContainerExits",
     ];
-    assert_eq!(all.node.declared_features, declared);
+    assert_eq!(all.node.declared_features.own, declared);
+    assert!(!all.node.declared_features.host_network_users);
     assert!(all.pods.prevent_static_pod_api_references);
-    assert_eq!(all.pods.declared_features.as_deref(), Some(&declared.map(ToOwned::to_owned)[..]));
+    assert_eq!(all.pods.declared_features.as_ref(), Some(&all.node.declared_features));
     let some = planned(&[gates::EXTEND_WEBSOCKETS, gates::PREVENT_STATIC_POD_REFERENCES]);
-    assert_eq!((some.node.declared_features.len(), some.pods.prevent_static_pod_api_references), (2, false));
+    assert_eq!((some.node.declared_features.own.len(), some.pods.prevent_static_pod_api_references), (2, false));
     assert!(!all.pods.stop_signals && !all.pods.image_volume_digests);
     let on = |gate: Feature| planned_with(&Gates::default().with(gate, true));
+    assert!(on(gates::HOST_NETWORK_USERS).pods.declared_features.is_some_and(|all| all.host_network_users));
+    let resizes = |gate: Feature| on(gate).pods.resizes;
+    assert_eq!(all.pods.resizes, ExclusiveResizes::default());
+    assert_eq!(resizes(gates::RESIZE_EXCLUSIVE_CPUS), ExclusiveResizes { cpus: true, memory: false });
+    assert_eq!(resizes(gates::RESIZE_EXCLUSIVE_MEMORY), ExclusiveResizes { cpus: false, memory: true });
     assert!(on(gates::STOP_SIGNALS).pods.stop_signals && on(gates::IMAGE_VOLUME_DIGESTS).pods.image_volume_digests);
+    assert!(!all.in_user_namespace && on(gates::IN_USER_NAMESPACE).in_user_namespace);
+    let others = |plan: &Plan| [plan.pods.keeps_readiness, plan.pods.images_by_handler];
+    assert_eq!((others(&all), others(&on(gates::IMAGES_BY_HANDLER))), ([true, false], [true, true]));
+    assert_eq!(others(&on(gates::STATUS_CHANGES_ON_RESTART)), [false, false]);
+    let flags = |plan: &Plan| [plan.pods.sandbox_condition, plan.pods.evented_pleg];
+    assert_eq!((flags(&all), flags(&on(gates::EVENTED_PLEG))), ([true, false], [true, true]));
+    assert_eq!(flags(&planned(&[gates::SANDBOX_CONDITION])), [false, false]);
+    assert_eq!((all.throttling_factor, on(gates::MEMORY_QOS).throttling_factor), (None, Some(0.9)));
+    assert_eq!(all.pods.ignored, []);
+    assert_eq!(
+        planned(&[gates::ENV_FILES, gates::HOSTNAME_OVERRIDE]).pods.ignored,
+        [gates::ENV_FILES, gates::HOSTNAME_OVERRIDE]
+    );
+    let compared = [all.pods.comparing, on(gates::COMPARING_TOLERATIONS).pods.comparing];
+    assert_eq!(compared, [Comparing::Texts, Comparing::Numbers]);
     assert!(!all.node.gives_up_where_forbidden && !all.dns_only_certificates);
     assert!(on(gates::REGISTRATION_GET_ON_EXISTS_ONLY).node.gives_up_where_forbidden);
     assert!(on(gates::DNS_ONLY_CERTIFICATES).dns_only_certificates);
     let back_off = |plan: &Plan| [plan.pods.crash_loop_initial, plan.pods.crash_loop_max].map(|delay| delay.as_secs());
     assert_eq!((back_off(&all), back_off(&on(gates::SHORTER_CRASH_BACK_OFF))), ([10, 300], [1, 300]));
+    let shorter = Gates::default().with(gates::SHORTER_CRASH_BACK_OFF, true).with(gates::CRASH_BACK_OFF_MAX, false);
+    assert_eq!(back_off(&planned_with(&shorter)), [1, 60]);
+    assert_eq!(back_off(&planned(&[gates::CRASH_BACK_OFF_MAX])), [10, 300]);
     assert!(all.pods.resource_health && !planned(&[gates::RESOURCE_HEALTH]).pods.resource_health);
     assert!(all.pods.pull_verification.is_some());
     assert_eq!(planned(&[gates::ENSURE_PULLED]).pods.pull_verification, None);
     let none = planned(&[gates::DECLARED_FEATURES]);
-    assert_eq!((none.node.declared_features.len(), none.pods.declared_features), (0, None));
+    assert_eq!((none.node.declared_features.own.len(), none.pods.declared_features), (0, None));
 }
 
 #[test]
@@ -237,4 +264,24 @@ fn the_flags_of_credential_providers_come_together() {
 #[test]
 fn each_gate_can_be_switched_on() {
     assert_eq!((super::gates::KNOWN.out_of_reach(), super::gates::KNOWN.untold()), (vec![], vec![]));
+}
+
+#[test]
+fn lower_classes_leave_what_they_are_told_to_where_the_gate_says_so() {
+    let line = "--qos-reserved=memory=40%";
+    let plan = plan(&options(line), loaded(line).unwrap(), "host").unwrap();
+    let on = Gates::default().with(gates::QOS_RESERVED, true);
+    assert_eq!(plan.clone().with_gates(&on).reserved_percent, Some(40));
+    assert_eq!(plan.with_gates(&Gates::default()).reserved_percent, None);
+}
+
+#[test]
+fn memory_is_kept_for_pods_where_the_gate_says_so() {
+    let mut plan = plan(&options(""), loaded("").unwrap(), "host").unwrap();
+    let on = Gates::default().with(gates::MEMORY_QOS, true);
+    let kept = |plan: &Plan, set: &Gates| plan.clone().with_gates(set).memory_reservation;
+    assert_eq!(kept(&plan, &on), MemoryReservation::None);
+    plan.config.memory_reservation_policy = "TieredReservation".into();
+    assert_eq!(kept(&plan, &on), MemoryReservation::Tiered);
+    assert_eq!(kept(&plan, &Gates::default()), MemoryReservation::None);
 }

@@ -7,6 +7,7 @@ use api_types::kubelet_config_v1beta1::KubeletConfiguration;
 use client::ContentType;
 use component_base::flags::{Errors, Invalid};
 
+use super::gated::TIERED;
 use crate::objects::Strategy;
 use crate::resource_managers;
 use crate::resources::thresholds::{self, Maps};
@@ -33,6 +34,7 @@ pub(crate) fn content_type(name: &str) -> Option<ContentType> {
 pub(super) fn check(config: &KubeletConfiguration) -> Result<(), Invalid> {
     let mut errors = Errors::new();
     numbers(config, &mut errors);
+    memory(config, &mut errors);
     durations(config, &mut errors);
     names(config, &mut errors);
     reservations(config, &mut errors);
@@ -108,6 +110,21 @@ fn numbers(config: &KubeletConfiguration, errors: &mut Errors) {
         "invalid configuration: maxParallelImagePulls must be a positive number",
     );
     errors.check(!config.run_once, "invalid configuration: runOnce (--runOnce) true is not supported");
+}
+
+fn memory(config: &KubeletConfiguration, errors: &mut Errors) {
+    let policy = config.memory_reservation_policy.as_str();
+    errors.check(
+        ["", "None", TIERED].contains(&policy),
+        format!("invalid configuration: memoryReservationPolicy {policy:?} must be one of [\"None\", {TIERED:?}]"),
+    );
+    let Some(factor) = config.memory_throttling_factor else { return };
+    errors.check(
+        factor > 0.0 && factor <= 1.0,
+        format!(
+            "invalid configuration: memoryThrottlingFactor {factor} must be greater than 0 and less than or equal to 1.0"
+        ),
+    );
 }
 
 fn pulled_images(config: &KubeletConfiguration, errors: &mut Errors) {

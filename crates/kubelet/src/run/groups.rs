@@ -14,7 +14,7 @@ use crate::metrics::KubeletMetrics;
 use crate::node::Facts;
 use crate::resources::container::ContainerLimits;
 use crate::resources::swap::SwapBehavior;
-use crate::resources::{Driver, PodGroups, Systemd};
+use crate::resources::{ClassReserve, Driver, MemoryQos, PodGroups, Systemd};
 
 /// How often the runtime is asked for its cgroup driver, and the pause in between.
 const DRIVER_TRIES: usize = 3;
@@ -40,20 +40,35 @@ pub(super) fn container_limits(plan: &Plan, facts: &Facts, cgroups: &dyn Cgroups
         single_process_oom_kill: config.single_process_oom_kill.unwrap_or(version == Version::V1),
         huge_pages: facts.huge_page_names(),
         memory_capacity: i64::try_from(memory).unwrap_or(i64::MAX),
+        memory_qos: plan.throttling_factor.map(|throttling_factor| MemoryQos {
+            throttling_factor,
+            allocatable_bytes: plan.allocatable_bytes(facts),
+            reservation: plan.memory_reservation,
+        }),
     }
 }
 
 /// The groups of pods, made by the driver.
 pub(super) async fn pod_groups(
     plan: &Plan,
+    facts: &Facts,
     cgroups: Arc<dyn Cgroups>,
     driver: Driver,
+    metrics: &Arc<KubeletMetrics>,
 ) -> Result<Arc<PodGroups>, BoxError> {
-    let settings = plan.cgroups(driver).ok_or("invalid cgroup root")?;
-    Ok(match driver {
+    let mut settings = plan.cgroups(driver).ok_or("invalid cgroup root")?;
+    settings.reserve =
+        plan.reserved_percent.map(|percent| ClassReserve { percent, of_bytes: plan.allocatable_bytes(facts) });
+    settings.limits.reservation = plan.memory_reservation;
+    let groups = match driver {
         Driver::Cgroupfs => PodGroups::new(cgroups, settings),
         Driver::Systemd => PodGroups::of_systemd(cgroups, Arc::new(systemd().await?), settings),
-    })
+    };
+    if plan.throttling_factor.is_some() {
+        let metrics = metrics.clone();
+        groups.tell_kept(move |kept| metrics.kept_memory(kept));
+    }
+    Ok(groups)
 }
 
 /// The machine's systemd, which the driver of this name needs.

@@ -24,8 +24,9 @@ use super::Dependencies;
 use crate::certificates;
 use crate::config::{Plan, gates};
 use crate::server::{
-    Access, Api, Authorizer, Everyone, NodeLogs, ReadOnly, ReviewAuthorizer, ReviewTokens, Secured, Stats,
+    Access, Api, Authorizer, Everyone, NodeLogs, ReadOnly, ReviewAuthorizer, ReviewTokens, Secured, Source, Stats,
 };
+use crate::volume_health;
 
 /// Starts the servers that the configuration asks for.
 pub(super) async fn serve(
@@ -65,7 +66,7 @@ pub(super) async fn serve(
 }
 
 pub(super) fn api(dependencies: &Dependencies, plan: &Plan, lifecycle: &Lifecycle) -> Result<Api, BoxError> {
-    let volumes = dependencies.volumes.clone();
+    let (volumes, set) = (dependencies.volumes.clone(), lifecycle.gates().clone());
     let (metrics, slis) = (dependencies.metrics.all.clone(), Metrics::new(MetricsOptions::default()));
     metrics.show_gates(lifecycle.gates());
     metrics.show_versions(lifecycle.versions());
@@ -90,7 +91,8 @@ pub(super) fn api(dependencies: &Dependencies, plan: &Plan, lifecycle: &Lifecycl
         own: dependencies.metrics.own.clone(),
         claims: Box::new(move |pods| {
             let volumes = volumes.clone();
-            Box::pin(async move { volumes.claimed_rooms(&pods).await })
+            let set = set.clone();
+            Box::pin(async move { volume_health::told(&set, volumes.claimed_rooms(&pods).await) })
         }),
         claims_shown: Default::default(),
         cert_dir: plan.cert_dir.clone(),
@@ -106,7 +108,11 @@ pub(super) fn api(dependencies: &Dependencies, plan: &Plan, lifecycle: &Lifecycl
         node_logs: NodeLogs::new(&plan.config, lifecycle.tasks()),
         clock: lifecycle.clock().clone(),
         tasks: lifecycle.tasks().clone(),
+        splits_log_streams: lifecycle.gates().enabled(gates::SPLIT_LOG_STREAMS),
         translates: lifecycle.gates().enabled(gates::EXTEND_WEBSOCKETS),
+        separate_disks: lifecycle.gates().enabled(gates::SEPARATE_DISKS),
+        source: if lifecycle.gates().enabled(gates::STATS_FROM_RUNTIME) { Source::Runtime } else { Source::Groups },
+        checkpoints: lifecycle.gates().enabled(gates::CHECKPOINTS),
         zpages: Zpages::new("kubelet", lifecycle, &["/configz", "/healthz", "/metrics", "/pods"]),
         debugging: Debugging::new(lifecycle, Contention::Untold),
         tracer: dependencies.tracer.clone(),

@@ -13,7 +13,7 @@ use sys::cgroups::{CgroupPath, Pressures, Usage};
 use sys::proc::{Interface, Proc};
 
 use super::stats::{Exposition, Sample, by_pod, name_of, seconds, started_at};
-use super::{Api, network};
+use super::{Api, Source, network, runtime_metrics};
 use crate::resources::node_usage;
 
 /// Samples by family.
@@ -103,9 +103,19 @@ const SENT: [&str; 4] = [
 ];
 
 pub(super) async fn answer(api: &Api) -> Response {
-    let stats = api.runtime.list_container_stats(None).await.unwrap_or_default();
     let mut families = Families::default();
-    of_machine(api, &mut families);
+    of_machine(&mut families);
+    if api.source == Source::Runtime {
+        return exposition(api, &families, &runtime_metrics::text(&*api.runtime).await);
+    }
+    of_groups(api, &mut families).await;
+    exposition(api, &families, "")
+}
+
+/// Families of the node, its pods and their containers.
+async fn of_groups(api: &Api, families: &mut Families) {
+    let stats = api.runtime.list_container_stats(None).await.unwrap_or_default();
+    of_node(api, families);
     let by_pod = by_pod(&stats);
     let now = api.clock.wall().duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     for pod in api.engine.active_pods() {
@@ -116,22 +126,27 @@ pub(super) async fn answer(api: &Api) -> Response {
         }
         families.of_interfaces(&labels(&group.to_string(), "", "", &pod, ""), &network::of_pod(api, &pod));
         for one in by_pod.get(pod.metadata.uid.as_str()).into_iter().flatten() {
-            of_container(api, &mut families, &group, &pod, one, now);
+            of_container(api, families, &group, &pod, one, now);
         }
     }
+}
+
+/// Families, and more of them as text.
+fn exposition(api: &Api, families: &Families, more: &str) -> Response {
     let mut out = Exposition::new(std::time::SystemTime::UNIX_EPOCH, api.clock.wall());
     for (name, samples) in &families.0 {
         let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
         out.family(name, kind, samples);
     }
+    out.text.push_str(more);
     let mut response = text(StatusCode::OK, out.text);
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
 }
 
-fn of_machine(api: &Api, families: &mut Families) {
-    let (proc, cgroups) = (Proc::system(), api.stats.groups.cgroups());
+fn of_machine(families: &mut Families) {
+    let proc = Proc::system();
     let machine = format!(
         "{{boot_id={:?},machine_id={:?},system_uuid={:?}}}",
         proc.boot_id().unwrap_or_default(),
@@ -143,6 +158,11 @@ fn of_machine(api: &Api, families: &mut Families) {
         families.put("machine_memory_bytes", &machine, memory.total_bytes.to_string());
         families.put("machine_swap_bytes", &machine, memory.swap_total_bytes.to_string());
     }
+}
+
+/// The node as a whole, and all pods together.
+fn of_node(api: &Api, families: &mut Families) {
+    let (proc, cgroups) = (Proc::system(), api.stats.groups.cgroups());
     let kernel = proc.kernel_version().unwrap_or_default();
     let version = component_base::version::git_version();
     let labels_ = format!("{{cadvisorRevision=\"\",cadvisorVersion={version:?},kernelVersion={kernel:?}}}");

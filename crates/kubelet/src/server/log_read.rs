@@ -32,6 +32,8 @@ pub(super) struct LogOptions {
     pub(super) tail: Option<u64>,
     /// Only so many bytes.
     pub(super) limit: Option<u64>,
+    /// Only what was written to this stream, `stdout` or `stderr`.
+    pub(super) stream: Option<&'static str>,
 }
 
 /// Where output goes; a closed channel means that nobody reads any more.
@@ -197,6 +199,9 @@ impl Reader {
             return Err(LogError::Format(String::from_utf8_lossy(line).into_owned()).into());
         };
         self.known = true;
+        if options.stream.is_some_and(|stream| stream != record.stream) {
+            return Ok(());
+        }
         if options.since.is_some_and(|since| Time::parse(record.time).is_ok_and(|time| time < since)) {
             return Ok(());
         }
@@ -300,6 +305,8 @@ mod tests {
             (LogOptions { tail: Some(0), ..LogOptions::default() }, ""),
             (LogOptions { tail: Some(9), ..LogOptions::default() }, "one\ntwo\nthree\n"),
             (LogOptions { limit: Some(5), ..LogOptions::default() }, "one\nt"),
+            (LogOptions { stream: Some("stdout"), ..LogOptions::default() }, "one\nthree\n"),
+            (LogOptions { stream: Some("stderr"), limit: Some(3), ..LogOptions::default() }, "two"),
             (
                 LogOptions { since: Some(Time::parse("2024-01-01T00:00:03Z").unwrap()), ..LogOptions::default() },
                 "three\n",

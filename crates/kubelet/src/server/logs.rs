@@ -16,6 +16,8 @@ use super::Api;
 use super::log_read::{self, LogError, LogOptions};
 use crate::engine::LookupError;
 
+/// Both streams of a log together.
+const ALL_STREAMS: &str = "All";
 /// Pieces of a log on their way to a client.
 pub(super) const PIECES: usize = 8;
 
@@ -30,14 +32,14 @@ pub(super) fn answer(api: &Arc<Api>, path: &[&str], query: Option<Query>) -> Res
     };
     let Some(query) = query else { return bad("Unable to decode query.") };
     let now = Time::from(api.clock.wall());
-    let options = match options_of(&query, now) {
+    let options = match options_of(&query, api.splits_log_streams, now) {
         Ok(options) => options,
         Err(Mistake::Query) => return bad("Unable to decode query."),
         Err(Mistake::Options) => {
             return text(StatusCode::UNPROCESSABLE_ENTITY, "{\"message\": \"Invalid request.\"}");
         }
     };
-    if let Some(stream) = query.get("stream").filter(|stream| *stream != "All") {
+    if let Some(stream) = query.get("stream").filter(|stream| *stream != ALL_STREAMS && !api.splits_log_streams) {
         let message = format!(
             "unable to return the given log stream: {stream:?}. Please enable PodLogsQuerySplitStreams feature gate in kubelet"
         );
@@ -74,7 +76,7 @@ enum Mistake {
     Options,
 }
 
-fn options_of(query: &Query, now: Time) -> Result<LogOptions, Mistake> {
+fn options_of(query: &Query, splits_streams: bool, now: Time) -> Result<LogOptions, Mistake> {
     let number = |name: &str| match query.get(name) {
         None => Ok(None),
         Some(text) => text.parse::<i64>().map(Some).map_err(|_| Mistake::Query),
@@ -95,6 +97,11 @@ fn options_of(query: &Query, now: Time) -> Result<LogOptions, Mistake> {
     if too_small(tail, 0) || too_small(limit, 1) || too_small(seconds, 1) || twice {
         return Err(Mistake::Options);
     }
+    // Where streams are not split the caller refuses one, in other words.
+    let stream = if splits_streams { stream_of(query)? } else { None };
+    if stream.is_some() && tail.is_some() {
+        return Err(Mistake::Options);
+    }
     let from_seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok()).map(|seconds| {
         let now = std::time::SystemTime::from(now);
         Time::from(now.checked_sub(Duration::from_secs(seconds)).unwrap_or(std::time::UNIX_EPOCH))
@@ -105,7 +112,18 @@ fn options_of(query: &Query, now: Time) -> Result<LogOptions, Mistake> {
         since: from_seconds.or(since_time),
         tail: tail.and_then(|tail| u64::try_from(tail).ok()),
         limit: limit.and_then(|limit| u64::try_from(limit).ok()),
+        stream,
     })
+}
+
+/// The stream that is asked for alone (KEP-3288).
+fn stream_of(query: &Query) -> Result<Option<&'static str>, Mistake> {
+    match query.get("stream") {
+        None | Some("" | ALL_STREAMS) => Ok(None),
+        Some("Stdout") => Ok(Some("stdout")),
+        Some("Stderr") => Ok(Some("stderr")),
+        Some(_) => Err(Mistake::Options),
+    }
 }
 
 /// A body that grows as the log is read.
@@ -124,7 +142,7 @@ mod tests {
     #[test]
     fn parameters_become_options() {
         let now = Time::from_unix_seconds(1000);
-        let of = |text: &str| options_of(&Query::parse(text).unwrap(), now);
+        let of = |text: &str| options_of(&Query::parse(text).unwrap(), true, now);
         let since = |seconds| Some(Time::from_unix_seconds(seconds));
         let cases = [
             ("", Ok(LogOptions::default())),
@@ -134,6 +152,10 @@ mod tests {
             ("tail=7", Ok(LogOptions { tail: Some(7), ..LogOptions::default() })),
             ("sinceSeconds=10", Ok(LogOptions { since: since(990), ..LogOptions::default() })),
             ("sinceTime=1970-01-01T00:01:00Z", Ok(LogOptions { since: since(60), ..LogOptions::default() })),
+            ("stream=All&tailLines=5", Ok(LogOptions { tail: Some(5), ..LogOptions::default() })),
+            ("stream=Stderr", Ok(LogOptions { stream: Some("stderr"), ..LogOptions::default() })),
+            ("stream=Stdout&tailLines=5", Err(Mistake::Options)),
+            ("stream=out", Err(Mistake::Options)),
             ("tailLines=x", Err(Mistake::Query)),
             ("tailLines=-1", Err(Mistake::Options)),
             ("limitBytes=0", Err(Mistake::Options)),

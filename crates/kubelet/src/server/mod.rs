@@ -3,6 +3,7 @@
 mod access;
 mod cadvisor;
 mod debug;
+mod figures;
 mod log_format;
 mod log_query;
 mod log_read;
@@ -12,6 +13,7 @@ mod network;
 mod node_logs;
 mod reviews;
 mod route;
+mod runtime_metrics;
 mod stats;
 mod streams;
 mod traced;
@@ -41,6 +43,7 @@ use metering::{Metered, ServerType};
 use traced::traced;
 
 pub(crate) use access::{Access, Authorizer, Everyone};
+pub(crate) use figures::Source;
 pub(crate) use node_logs::NodeLogs;
 pub(crate) use reviews::{ReviewAuthorizer, ReviewTokens};
 pub(crate) use stats::Stats;
@@ -72,6 +75,14 @@ pub(crate) struct Api {
     pub(crate) tasks: TaskGroup,
     /// Gate `ExtendWebSocketsToKubelet`.
     pub(crate) translates: bool,
+    /// Gate `PodLogsQuerySplitStreams`.
+    pub(crate) splits_log_streams: bool,
+    /// Gate `KubeletSeparateDiskGC`.
+    pub(crate) separate_disks: bool,
+    /// Whom figures of pods as a whole are from, by the gate `PodAndContainerStatsFromCRI`.
+    pub(crate) source: Source,
+    /// Gate `ContainerCheckpoint` (KEP-2008).
+    pub(crate) checkpoints: bool,
     /// `/flagz` and `/statusz`.
     pub(crate) zpages: Zpages,
     /// `/debug/pprof`, and the log's verbosity.

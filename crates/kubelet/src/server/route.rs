@@ -36,6 +36,7 @@ pub(super) async fn full(api: Arc<Api>, request: Request) -> Response {
     let is = |allowed: &[Method]| allowed.contains(&method);
     let (get, stream, post) = ([Method::GET, Method::HEAD], [Method::GET, Method::POST], [Method::POST]);
     match (parts.as_slice(), query) {
+        (["checkpoint", ..], _) if !api.checkpoints => not_found(),
         (["containerLogs", rest @ ..], query) if is(&get) => logs::answer(&api, rest, query),
         (_, None) => text(StatusCode::BAD_REQUEST, "invalid query"),
         (["exec", rest @ ..], Some(query)) if is(&stream) => streams::exec(api, request, rest, &query).await,

@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use sys::cgroups::{Pressure, Stall, Usage};
 use sys::proc::Proc;
 
+use super::figures::{self, Figures};
 use super::route::json_answer;
 use super::{Api, network};
 use crate::eviction::{Gauge, Parts, PodUse, PodUses, Room};
@@ -99,8 +100,8 @@ impl Stats {
 /// `/stats/summary`
 pub(super) async fn summary(api: &Api, extent: Extent) -> Response {
     let (now, time) = (api.clock.wall(), Time::from(api.clock.wall()).to_string());
-    let stats = match api.runtime.list_container_stats(None).await {
-        Ok(stats) => stats,
+    let figures = match Figures::ask(&*api.runtime, api.source).await {
+        Ok(figures) => figures,
         Err(error) => return text(StatusCode::INTERNAL_SERVER_ERROR, format!("Internal Error: {error}")),
     };
     let active = api.engine.active_pods();
@@ -112,13 +113,13 @@ pub(super) async fn summary(api: &Api, extent: Extent) -> Response {
         Extent::All => Shared::look(api).await,
         Extent::CpuAndMemory => Shared::default(),
     };
-    let by_pod = by_pod(&stats);
+    let by_pod = by_pod(&figures.containers);
     let mut pods = Vec::new();
     let claims = if extent == Extent::All { (api.claims)(active.clone()).await } else { Vec::new() };
     for pod in active {
         let containers = by_pod.get(pod.metadata.uid.as_str()).map(Vec::as_slice).unwrap_or_default();
         if !containers.is_empty() {
-            let mut shown = pod_stats(api, &pod, containers, now, &time, extent);
+            let mut shown = pod_stats(api, &pod, (&figures, containers), now, &time, extent);
             if let Some(used) = disks.get(&pod.metadata.uid) {
                 put_disk(&mut shown, used, &shared, &time);
             }
@@ -182,7 +183,8 @@ impl Shared {
             Some((fs, usage.used_bytes.as_ref().map(|bytes| bytes.value)))
         };
         let image = read(info.image_filesystems.first());
-        let container = read(info.container_filesystems.first()).or_else(|| read(info.image_filesystems.first()));
+        let own = info.container_filesystems.first().filter(|_| api.separate_disks);
+        let container = read(own).or_else(|| read(info.image_filesystems.first()));
         Self { node: filesystem(&api.stats.root).ok(), image, container }
     }
 }
@@ -219,6 +221,9 @@ fn put_claims<'a>(pod: &mut Value, claims: impl Iterator<Item = &'a ClaimRoom>, 
         let mut shown = file_system(&claim.room, None, time);
         shown["name"] = json!(claim.volume);
         shown["pvcRef"] = json!({"name": claim.claim, "namespace": claim.namespace});
+        if let Some(condition) = &claim.condition {
+            shown["volumeHealthStats"] = json!({"abnormal": condition.is_abnormal});
+        }
         volumes.push(shown);
     }
     if !volumes.is_empty() {
@@ -270,7 +275,7 @@ pub(super) fn started_at(status: &PodStatus, name: &str) -> Option<Time> {
 fn pod_stats(
     api: &Api,
     pod: &Pod,
-    containers: &[&ContainerStats],
+    (figures, containers): (&Figures, &[&ContainerStats]),
     now: std::time::SystemTime,
     time: &str,
     extent: Extent,
@@ -281,8 +286,24 @@ fn pod_stats(
     shown.insert("startTime".into(), json!(pod.status.start_time.unwrap_or_default().to_string()));
     let known = api.engine.pod_by_uid(&meta.uid);
     let pod = known.as_deref().unwrap_or(pod);
-    let containers: Vec<Value> = containers.iter().map(|one| container_stats(api, pod, one, time, extent)).collect();
-    shown.insert("containers".into(), json!(containers));
+    let of_container = |one: &&ContainerStats| {
+        let mut shown = container_stats(&pod.status, one, time, extent);
+        match figures.are_of_runtime() {
+            true => {
+                figures::put_pressures(&mut shown, one.cpu.as_ref(), one.memory.as_ref(), one.io.as_ref(), time);
+                figures::put_swap(&mut shown, one.swap.as_ref(), time);
+            }
+            false => put_pressures_of_group(api, pod, one, &mut shown, time),
+        }
+        Value::Object(shown)
+    };
+    shown.insert("containers".into(), containers.iter().map(of_container).collect());
+    if figures.are_of_runtime() {
+        if let Some(told) = figures.pod(&meta.uid) {
+            figures::put_pod(&mut shown, told, containers, time, extent);
+        }
+        return Value::Object(shown);
+    }
     let group = api.stats.groups.group(pod);
     if let Ok(usage) = api.stats.groups.cgroups().usage(&group) {
         put_usage(&mut shown, &usage, api.stats.rate(&meta.uid, now, usage.cpu_ns), time, None);
@@ -295,43 +316,30 @@ fn pod_stats(
     Value::Object(shown)
 }
 
-fn container_stats(api: &Api, pod: &Pod, stats: &ContainerStats, time: &str, extent: Extent) -> Value {
-    let number = |value: &Option<node_api::cri::v1::UInt64Value>| value.as_ref().map(|value| value.value);
+fn container_stats(status: &PodStatus, stats: &ContainerStats, time: &str, extent: Extent) -> Map<String, Value> {
     let mut shown = Map::new();
     let name = name_of(stats);
     shown.insert("name".into(), json!(name));
-    shown.insert("startTime".into(), json!(started_at(&pod.status, name).unwrap_or_default().to_string()));
-    if let Some(cpu) = &stats.cpu {
-        shown.insert(
-            "cpu".into(),
-            json!({
-                "time": time, "usageNanoCores": number(&cpu.usage_nano_cores),
-                "usageCoreNanoSeconds": number(&cpu.usage_core_nano_seconds),
-            }),
-        );
+    shown.insert("startTime".into(), json!(started_at(status, name).unwrap_or_default().to_string()));
+    figures::put_usage(&mut shown, stats.cpu.as_ref(), stats.memory.as_ref(), time);
+    if let (Extent::All, Some(layer)) = (extent, &stats.writable_layer) {
+        let [used, inodes] = [&layer.used_bytes, &layer.inodes_used].map(|value| figures::number(value.as_ref()));
+        shown.insert("rootfs".into(), json!({"time": time, "usedBytes": used, "inodesUsed": inodes}));
     }
-    if let Some(memory) = &stats.memory {
-        shown.insert("memory".into(), json!({
-            "time": time, "workingSetBytes": number(&memory.working_set_bytes), "usageBytes": number(&memory.usage_bytes),
-            "rssBytes": number(&memory.rss_bytes), "availableBytes": number(&memory.available_bytes),
-            "pageFaults": number(&memory.page_faults), "majorPageFaults": number(&memory.major_page_faults),
-        }));
-    }
-    if let Some(usage) = stats.attributes.as_ref().and_then(|own| super::cadvisor::usage_of(api, pod, &own.id)) {
-        let psi = usage.pressures;
-        shown.extend(psi.io.map(|io| ("io".to_owned(), json!({"time": time, "psi": stalls(io)}))));
-        for (part, of) in [("cpu", psi.cpu), ("memory", psi.memory)] {
-            if let (Some(Value::Object(part)), Some(of)) = (shown.get_mut(part), of) {
-                part.insert("psi".to_owned(), stalls(of));
-            }
+    shown
+}
+
+/// How long a container's tasks waited, by its group.
+fn put_pressures_of_group(api: &Api, pod: &Pod, stats: &ContainerStats, shown: &mut Map<String, Value>, time: &str) {
+    let id = stats.attributes.as_ref().map(|own| own.id.as_str()).unwrap_or_default();
+    let Some(usage) = super::cadvisor::usage_of(api, pod, id) else { return };
+    let psi = usage.pressures;
+    shown.extend(psi.io.map(|io| ("io".to_owned(), json!({"time": time, "psi": stalls(io)}))));
+    for (part, of) in [("cpu", psi.cpu), ("memory", psi.memory)] {
+        if let (Some(Value::Object(part)), Some(of)) = (shown.get_mut(part), of) {
+            part.insert("psi".to_owned(), stalls(of));
         }
     }
-    if let (Extent::All, Some(layer)) = (extent, &stats.writable_layer) {
-        let used =
-            json!({"time": time, "usedBytes": number(&layer.used_bytes), "inodesUsed": number(&layer.inodes_used)});
-        shown.insert("rootfs".into(), used);
-    }
-    Value::Object(shown)
 }
 
 fn put_usage(shown: &mut Map<String, Value>, usage: &Usage, rate: Option<u64>, time: &str, capacity: Option<u64>) {
@@ -365,28 +373,31 @@ fn stalls(pressure: Pressure) -> Value {
 
 /// `/metrics/resource`, which the cluster's metrics server reads.
 pub(super) async fn resource_metrics(api: &Api) -> Response {
-    let stats = api.runtime.list_container_stats(None).await;
+    let figures = Figures::ask(&*api.runtime, api.source).await;
     let mut out = Exposition::new(std::time::SystemTime::UNIX_EPOCH, api.clock.wall());
     let groups = api.stats.groups.cgroups();
     let swaps = api.stats.proc.memory().is_ok_and(|memory| memory.swap_total_bytes > 0);
     let mut swap = Swap { swaps, ..Swap::default() };
     if let Some(usage) = node_usage(groups, &api.stats.proc) {
-        swap.take(Swap::NODE, "", || Some(usage));
+        swap.take(Swap::NODE, "", || Some(usage.swap_bytes));
         out.family("node_cpu_usage_seconds_total", "counter", &[(String::new(), seconds(usage.cpu_ns))]);
         out.family("node_memory_working_set_bytes", "gauge", &[(String::new(), usage.working_set_bytes.to_string())]);
     }
     let (mut cpu, mut memory, mut pod_cpu, mut pod_memory) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut start = String::new();
-    let failed = stats.is_err();
-    let stats = stats.unwrap_or_default();
-    let by_pod = by_pod(&stats);
+    let failed = figures.is_err();
+    let figures = figures.unwrap_or_default();
+    let by_pod = by_pod(&figures.containers);
     for pod in api.engine.active_pods() {
         let (name, namespace) = (&pod.metadata.name, &pod.metadata.namespace);
         let status = api.engine.status(&pod.metadata.uid);
         for one in by_pod.get(pod.metadata.uid.as_str()).into_iter().flatten() {
             let labels = format!("{{container={:?},namespace={namespace:?},pod={name:?}}}", name_of(one));
             let id = one.attributes.as_ref().map(|attributes| attributes.id.as_str()).unwrap_or_default();
-            swap.take(Swap::CONTAINER, &labels, || super::cadvisor::usage_of(api, &pod, id));
+            swap.take(Swap::CONTAINER, &labels, || match figures.are_of_runtime() {
+                true => figures::number(one.swap.as_ref()?.swap_usage_bytes.as_ref()),
+                false => Some(super::cadvisor::usage_of(api, &pod, id)?.swap_bytes),
+            });
             let used = one.cpu.as_ref().and_then(|cpu| cpu.usage_core_nano_seconds.as_ref());
             cpu.extend(used.map(|used| (labels.clone(), seconds(used.value))));
             let set = one.memory.as_ref().and_then(|memory| memory.working_set_bytes.as_ref());
@@ -397,13 +408,12 @@ pub(super) async fn resource_metrics(api: &Api) -> Response {
                     writeln!(start, "container_start_time_seconds{labels} {}", at.unix_seconds().unwrap_or_default());
             }
         }
-        let group = api.stats.groups.group(&pod);
-        if let Ok(usage) = groups.cpu_and_memory(&group) {
-            let labels = format!("{{namespace={namespace:?},pod={name:?}}}");
-            pod_cpu.push((labels.clone(), seconds(usage.cpu_ns)));
-            swap.take(Swap::POD, &labels, || groups.usage(&group).ok());
-            pod_memory.push((labels, usage.working_set_bytes.to_string()));
-        }
+        let labels = format!("{{namespace={namespace:?},pod={name:?}}}");
+        let own = by_pod.get(pod.metadata.uid.as_str()).map(Vec::as_slice).unwrap_or_default();
+        let PodTotals { cpu_ns, working_set_bytes, swap_bytes } = totals(api, &figures, &pod, own, swap.swaps);
+        pod_cpu.extend(cpu_ns.map(|used| (labels.clone(), seconds(used))));
+        swap.take(Swap::POD, &labels, || swap_bytes);
+        pod_memory.extend(working_set_bytes.map(|set| (labels, set.to_string())));
     }
     out.family("container_cpu_usage_seconds_total", "counter", &cpu);
     out.family("container_memory_working_set_bytes", "gauge", &memory);
@@ -422,6 +432,32 @@ pub(super) async fn resource_metrics(api: &Api) -> Response {
     response
 }
 
+/// What a pod as a whole uses, as far as it is known.
+#[derive(Default)]
+struct PodTotals {
+    cpu_ns: Option<u64>,
+    working_set_bytes: Option<u64>,
+    swap_bytes: Option<u64>,
+}
+
+/// Memory on disks is looked at only where there is any.
+fn totals(api: &Api, figures: &Figures, pod: &Pod, containers: &[&ContainerStats], swaps: bool) -> PodTotals {
+    if figures.are_of_runtime() {
+        let Some(told) = figures.pod(&pod.metadata.uid) else { return PodTotals::default() };
+        let swap = |one: &&ContainerStats| figures::number(one.swap.as_ref()?.swap_usage_bytes.as_ref());
+        let moved: Vec<u64> = containers.iter().filter_map(swap).collect();
+        return PodTotals {
+            cpu_ns: told.cpu.as_ref().and_then(|cpu| figures::number(cpu.usage_core_nano_seconds.as_ref())),
+            working_set_bytes: told.memory.as_ref().and_then(|own| figures::number(own.working_set_bytes.as_ref())),
+            swap_bytes: (!moved.is_empty()).then(|| moved.into_iter().fold(0, u64::saturating_add)),
+        };
+    }
+    let (cgroups, group) = (api.stats.groups.cgroups(), api.stats.groups.group(pod));
+    let Ok(usage) = cgroups.cpu_and_memory(&group) else { return PodTotals::default() };
+    let swap_bytes = if swaps { cgroups.usage(&group).ok().map(|usage| usage.swap_bytes) } else { None };
+    PodTotals { cpu_ns: Some(usage.cpu_ns), working_set_bytes: Some(usage.working_set_bytes), swap_bytes }
+}
+
 /// Memory that was moved to disks, on machines that do that.
 #[derive(Default)]
 struct Swap {
@@ -435,11 +471,11 @@ impl Swap {
     const CONTAINER: &'static str = "container_swap_usage_bytes";
 
     /// Where nothing is moved, nothing is read.
-    fn take(&mut self, family: &'static str, labels: &str, usage: impl FnOnce() -> Option<Usage>) {
+    fn take(&mut self, family: &'static str, labels: &str, bytes: impl FnOnce() -> Option<u64>) {
         if self.swaps
-            && let Some(usage) = usage()
+            && let Some(bytes) = bytes()
         {
-            self.families.entry(family).or_default().push((labels.to_owned(), usage.swap_bytes.to_string()));
+            self.families.entry(family).or_default().push((labels.to_owned(), bytes.to_string()));
         }
     }
 }
@@ -520,8 +556,12 @@ mod tests {
         assert_eq!(pod["ephemeral-storage"]["capacityBytes"], 1000);
         assert_eq!(pod["volume"][0]["availableBytes"], 7);
         let (uid, namespace) = ("u".to_owned(), "ns".to_owned());
-        let claim = ClaimRoom { uid, volume: "data".into(), namespace, claim: "disk".into(), room: fs(3000) };
+        let claim =
+            ClaimRoom { uid, volume: "data".into(), namespace, claim: "disk".into(), room: fs(3000), condition: None };
+        let condition = Some(crate::volumes::VolumeCondition { is_abnormal: true, message: "bad".into() });
+        let claim = ClaimRoom { condition, ..claim };
         put_claims(&mut pod, [&claim].into_iter(), "now");
+        assert_eq!(pod["volume"][1]["volumeHealthStats"], json!({"abnormal": true}));
         assert_eq!(pod["volume"][1]["pvcRef"], json!({"name": "disk", "namespace": "ns"}));
         assert_eq!((&pod["volume"][1]["name"], &pod["volume"][1]["usedBytes"]), (&json!("data"), &json!(2993)));
         assert!(pod["containers"][1].get("logs").is_none());

@@ -12,7 +12,7 @@ use component_base::metrics::MetricsOptions;
 use component_base::serving::{PortSharing, Security, Server, bind, empty, full, handler_fn};
 use http::StatusCode;
 use node_api::cri::fake::FakeRuntime;
-use node_api::cri::v1::ImageSpec;
+use node_api::cri::v1::{ImageSpec, Metric, MetricDescriptor, PodSandboxMetrics};
 use node_api::cri::{Code, CriError, Images as _};
 use streaming::{
     Carrier, ClientCommand, CommandStatus, DialError, PORT_FORWARD, PortForward, PortForwardClient, Protocol,
@@ -62,6 +62,10 @@ impl Node {
     }
 
     async fn start_with(translates: bool, config: KubeletConfiguration) -> Self {
+        Self::start_as(translates, |api| Api { config: Arc::new(config), ..api }).await
+    }
+
+    async fn start_as(translates: bool, change: impl FnOnce(Api) -> Api) -> Self {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(root.path().join("manifests")).unwrap();
         std::fs::write(root.path().join("manifests/web.yaml"), MANIFEST).unwrap();
@@ -87,10 +91,21 @@ impl Node {
             authentication: authn::Chain::new(Vec::new(), Some(Anonymous::default()), Vec::new()),
             authorizer: Arc::new(Everyone),
         };
-        let api = api(engine, shared, clock, &tasks, translates);
-        let api = Arc::new(Api { config: Arc::new(config), ..api });
+        let api = Arc::new(change(api(engine, shared, clock, &tasks, translates)));
         let address = serve(&tasks, Arc::new(Secured { api, access }));
         Self { runtime, tasks, address, uid: pod.metadata.uid.clone(), _root: root }
+    }
+
+    /// The body of an answer.
+    async fn get(&self, path: &str) -> String {
+        let mut connection = TcpStream::connect(self.address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.0\r\nhost: node1\r\nconnection: close\r\n\r\n");
+        connection.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).await.unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(" 200 "), "{head}");
+        body.to_owned()
     }
 
     async fn websocket(&self, target: &str, protocols: &[&str]) -> Result<(UpgradedIo, String), DialError> {
@@ -145,6 +160,10 @@ fn api(engine: PodEngine, runtime: Arc<FakeRuntime>, clock: SharedClock, tasks: 
         clock,
         tasks: tasks.clone(),
         translates,
+        splits_log_streams: false,
+        separate_disks: true,
+        source: super::Source::Groups,
+        checkpoints: true,
         zpages: Zpages::new("kubelet", &lifecycle, &[]),
         debugging: Debugging::new(&lifecycle, Contention::Untold),
         node_logs: NodeLogs::new(&KubeletConfiguration::default(), tasks),
@@ -337,4 +356,52 @@ async fn streams_that_nobody_uses_are_closed() {
         assert_eq!(String::from_utf8_lossy(&out), "/exec/token");
     }
     node.tasks.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn checkpoints_are_made_where_the_gate_says_so() {
+    let root = tempfile::tempdir().unwrap();
+    let (tasks, clock) = (TaskGroup::new("kubelet"), TokioClock::shared());
+    let runtime = Arc::new(FakeRuntime::new(clock.clone(), &TaskGroup::new("runtime")));
+    let node = Arc::new(TestNode::default());
+    for (checkpoints, expected) in [(true, "pod does not exist"), (false, "404 page not found\n")] {
+        let (shared, images) = (runtime.clone(), runtime.clone());
+        let engine = engine(settings(root.path()), &node, shared, images, clock.clone(), &tasks);
+        let api = Api { checkpoints, ..api(engine, runtime.clone(), clock.clone(), &tasks, true) };
+        let request = http::Request::post("/checkpoint/default/none/main").body(empty()).unwrap();
+        let answer = route::full(Arc::new(api), request).await;
+        assert_eq!(answer.status(), StatusCode::NOT_FOUND);
+        let body = http_body_util::BodyExt::collect(answer.into_body()).await.unwrap().to_bytes();
+        assert_eq!(body, expected);
+    }
+    tasks.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_use_what_the_runtime_says_where_it_is_asked() {
+    for (source, expected) in [(Source::Groups, None), (Source::Runtime, Some(5 << 20))] {
+        let node = Node::start_as(false, |api| Api { source, ..api }).await;
+        node.runtime.set_memory("main", 5 << 20);
+        let (name, help) = ("container_of_the_runtime".to_owned(), String::new());
+        let described = MetricDescriptor { name: name.clone(), help, label_keys: Vec::new() };
+        let pod_sandbox_id = String::new();
+        let metrics = vec![Metric { name, ..Metric::default() }];
+        let told = PodSandboxMetrics { pod_sandbox_id, metrics, container_metrics: Vec::new() };
+        node.runtime.set_metrics(vec![described], vec![told]);
+
+        let summary: serde_json::Value = serde_json::from_str(&node.get("/stats/summary").await).unwrap();
+        let pod = &summary["pods"][0];
+        assert_eq!(pod["memory"]["workingSetBytes"].as_u64(), expected, "{source:?} {pod}");
+        assert_eq!(pod["containers"][0]["memory"]["workingSetBytes"].as_u64(), Some(5 << 20));
+        let resource = node.get("/metrics/resource").await;
+        assert!(resource.contains("container_memory_working_set_bytes{container=\"main\""), "{resource}");
+        assert_eq!(resource.contains("pod_memory_working_set_bytes{"), expected.is_some());
+        let cadvisor = node.get("/metrics/cadvisor").await;
+        assert!(cadvisor.contains("machine_cpu_cores{"));
+        let families = [cadvisor.contains("container_last_seen{"), cadvisor.contains("container_of_the_runtime 0\n")];
+        assert_eq!(families, [expected.is_none(), expected.is_some()], "{cadvisor}");
+        node.tasks.shutdown(Duration::from_secs(5)).await;
+        // The next one starts on a clock that jumps.
+        tokio::time::pause();
+    }
 }

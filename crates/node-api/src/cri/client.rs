@@ -4,6 +4,7 @@
 //! to stop a container, `T` plus its own timeout to run a command, none for pulls and event streams.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -84,8 +85,22 @@ pub struct CriClient {
     runtime: RuntimeServiceClient<Traced<Channel>>,
     pub(super) images: ImageServiceClient<Traced<Channel>>,
     pub(super) timeout: Duration,
-    pub(super) list_streaming: bool,
+    pub(super) streaming: Streaming,
     observer: Option<Arc<dyn Observer>>,
+}
+
+/// Which services of the runtime stream their lists, as far as is known: one that does not is not asked again. A runtime
+/// that is replaced by one that does is asked by the next kubelet.
+#[derive(Clone)]
+pub(super) struct Streaming {
+    pub(super) runtime: Arc<AtomicBool>,
+    pub(super) images: Arc<AtomicBool>,
+}
+
+impl Streaming {
+    fn new(is_wanted: bool) -> Self {
+        Self { runtime: Arc::new(AtomicBool::new(is_wanted)), images: Arc::new(AtomicBool::new(is_wanted)) }
+    }
 }
 
 impl CriClient {
@@ -104,7 +119,7 @@ impl CriClient {
             runtime: RuntimeServiceClient::new(Traced(runtime)).max_decoding_message_size(MAX_MESSAGE_BYTES),
             images: ImageServiceClient::new(Traced(images)).max_decoding_message_size(MAX_MESSAGE_BYTES),
             timeout: options.request_timeout,
-            list_streaming: options.list_streaming,
+            streaming: Streaming::new(options.list_streaming),
             observer: options.observer.clone(),
         })
     }
@@ -144,9 +159,10 @@ impl CriClient {
         .await
     }
 
-    /// Collects a streamed list under one deadline; `None` when the runtime has no such call.
+    /// Collects a streamed list under one deadline; `None` when nobody is to ask for it, or the runtime has no such call.
     pub(super) async fn call_streamed<M, T, S>(
         &self,
+        streams: &AtomicBool,
         operation: &'static str,
         call: impl Future<Output = Result<Response<S>, Status>>,
         items: impl Fn(M) -> Vec<T>,
@@ -154,6 +170,9 @@ impl CriClient {
     where
         S: Stream<Item = Result<M, Status>>,
     {
+        if !streams.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
         let collect = async {
             let mut stream = std::pin::pin!(call.await?.into_inner());
             let mut all = Vec::new();
@@ -171,7 +190,10 @@ impl CriClient {
             answer.map_err(|status| CriError::from_status(operation, &status))
         });
         match outcome.await {
-            Err(error) if error.code() == Code::Unimplemented => Ok(None),
+            Err(error) if error.code() == Code::Unimplemented => {
+                streams.store(false, Ordering::Relaxed);
+                Ok(None)
+            }
             other => other.map(Some),
         }
     }
@@ -294,12 +316,11 @@ impl Runtime for CriClient {
 
     async fn list_pod_sandboxes(&self, filter: Option<PodSandboxFilter>) -> Result<Vec<PodSandbox>, CriError> {
         let mut service = self.runtime.clone();
-        if self.list_streaming {
-            let request = StreamPodSandboxesRequest { filter: filter.clone() };
-            let call = service.stream_pod_sandboxes(request);
-            if let Some(all) = self.call_streamed("list_podsandbox", call, |part| part.pod_sandboxes).await? {
-                return Ok(all);
-            }
+        let (streams, request) = (&self.streaming.runtime, StreamPodSandboxesRequest { filter: filter.clone() });
+        let call = service.stream_pod_sandboxes(request);
+        let all = self.call_streamed(streams, "list_podsandbox", call, |part| part.pod_sandboxes).await?;
+        if let Some(all) = all {
+            return Ok(all);
         }
         let call = service.list_pod_sandbox(ListPodSandboxRequest { filter });
         Ok(self.call("list_podsandbox", Some(self.timeout), call).await?.items)
@@ -356,11 +377,10 @@ impl Runtime for CriClient {
 
     async fn list_containers(&self, filter: Option<ContainerFilter>) -> Result<Vec<Container>, CriError> {
         let mut service = self.runtime.clone();
-        if self.list_streaming {
-            let call = service.stream_containers(StreamContainersRequest { filter: filter.clone() });
-            if let Some(all) = self.call_streamed("list_containers", call, |part| part.containers).await? {
-                return Ok(all);
-            }
+        let (streams, request) = (&self.streaming.runtime, StreamContainersRequest { filter: filter.clone() });
+        let call = service.stream_containers(request);
+        if let Some(all) = self.call_streamed(streams, "list_containers", call, |part| part.containers).await? {
+            return Ok(all);
         }
         let call = service.list_containers(ListContainersRequest { filter });
         Ok(self.call("list_containers", Some(self.timeout), call).await?.containers)
@@ -460,12 +480,11 @@ impl Runtime for CriClient {
 
     async fn list_pod_sandbox_metrics(&self) -> Result<Vec<PodSandboxMetrics>, CriError> {
         let mut service = self.runtime.clone();
-        if self.list_streaming {
-            let call = service.stream_pod_sandbox_metrics(StreamPodSandboxMetricsRequest {});
-            let all = self.call_streamed("list_podsandbox_metrics", call, |part| part.pod_sandbox_metrics).await?;
-            if let Some(all) = all {
-                return Ok(all);
-            }
+        let streams = &self.streaming.runtime;
+        let call = service.stream_pod_sandbox_metrics(StreamPodSandboxMetricsRequest {});
+        let all = self.call_streamed(streams, "list_podsandbox_metrics", call, |part| part.pod_sandbox_metrics).await?;
+        if let Some(all) = all {
+            return Ok(all);
         }
         let call = service.list_pod_sandbox_metrics(ListPodSandboxMetricsRequest {});
         Ok(self.call("list_podsandbox_metrics", Some(self.timeout), call).await?.pod_metrics)
@@ -502,11 +521,11 @@ impl CriClient {
         filter: Option<ContainerStatsFilter>,
     ) -> Result<Vec<ContainerStats>, CriError> {
         let mut service = self.runtime.clone();
-        if self.list_streaming {
-            let call = service.stream_container_stats(StreamContainerStatsRequest { filter: filter.clone() });
-            if let Some(all) = self.call_streamed("list_container_stats", call, |part| part.container_stats).await? {
-                return Ok(all);
-            }
+        let (streams, request) = (&self.streaming.runtime, StreamContainerStatsRequest { filter: filter.clone() });
+        let call = service.stream_container_stats(request);
+        let all = self.call_streamed(streams, "list_container_stats", call, |part| part.container_stats).await?;
+        if let Some(all) = all {
+            return Ok(all);
         }
         let call = service.list_container_stats(ListContainerStatsRequest { filter });
         Ok(self.call("list_container_stats", Some(self.timeout), call).await?.stats)
@@ -517,12 +536,11 @@ impl CriClient {
         filter: Option<PodSandboxStatsFilter>,
     ) -> Result<Vec<PodSandboxStats>, CriError> {
         let mut service = self.runtime.clone();
-        if self.list_streaming {
-            let call = service.stream_pod_sandbox_stats(StreamPodSandboxStatsRequest { filter: filter.clone() });
-            let all = self.call_streamed("list_podsandbox_stats", call, |part| part.pod_sandbox_stats).await?;
-            if let Some(all) = all {
-                return Ok(all);
-            }
+        let (streams, request) = (&self.streaming.runtime, StreamPodSandboxStatsRequest { filter: filter.clone() });
+        let call = service.stream_pod_sandbox_stats(request);
+        let all = self.call_streamed(streams, "list_podsandbox_stats", call, |part| part.pod_sandbox_stats).await?;
+        if let Some(all) = all {
+            return Ok(all);
         }
         let call = service.list_pod_sandbox_stats(ListPodSandboxStatsRequest { filter });
         Ok(self.call("list_podsandbox_stats", Some(self.timeout), call).await?.stats)

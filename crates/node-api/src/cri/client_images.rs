@@ -14,11 +14,10 @@ use super::{CriError, Images};
 impl Images for CriClient {
     async fn list_images(&self, filter: Option<ImageFilter>) -> Result<Vec<Image>, CriError> {
         let mut service = self.images.clone();
-        if self.list_streaming {
-            let call = service.stream_images(StreamImagesRequest { filter: filter.clone() });
-            if let Some(all) = self.call_streamed("list_images", call, |part| part.images).await? {
-                return Ok(all);
-            }
+        let (streams, request) = (&self.streaming.images, StreamImagesRequest { filter: filter.clone() });
+        let call = service.stream_images(request);
+        if let Some(all) = self.call_streamed(streams, "list_images", call, |part| part.images).await? {
+            return Ok(all);
         }
         let call = service.list_images(ListImagesRequest { filter });
         Ok(self.call("list_images", Some(self.timeout), call).await?.images)

@@ -12,12 +12,13 @@ use base::{SystemClock, TaskGroup, TokioClock};
 use futures_util::StreamExt as _;
 
 use super::fake::{ExecScript, FakeRuntime, Script};
+use super::server::{Lists, serve_with};
 use super::v1::{
     AttachRequest, ContainerConfig, ContainerFilter, ContainerMetadata, ContainerState, ContainerStateValue,
     ExecRequest, ImageFilter, ImageSpec, LinuxPodSandboxConfig, PodSandboxConfig, PodSandboxFilter, PodSandboxMetadata,
     PodSandboxState, PortForwardRequest,
 };
-use super::{ClientOptions, Code, CriClient, CriError, Images, Runtime, serve};
+use super::{ClientOptions, Code, CriClient, CriError, Images, Observer, Runtime};
 
 const NOBODY: &str = "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff";
 
@@ -196,23 +197,72 @@ async fn the_fake_keeps_the_contract() {
 
 /// A client of a fake behind a real socket.
 async fn served(group: &TaskGroup, list_streaming: bool) -> (CriClient, FakeRuntime, tempfile::TempDir) {
+    let (client, fake, directory, _) = served_with(group, list_streaming, Lists::Streamed).await;
+    (client, fake, directory)
+}
+
+/// The calls that a client has ended, and whether well.
+#[derive(Default)]
+struct Ended(parking_lot::Mutex<Vec<(&'static str, bool)>>);
+
+impl Observer for Ended {
+    fn observe(&self, operation: &'static str, _: Duration, outcome: Result<(), &CriError>) {
+        self.0.lock().push((operation, outcome.is_ok()));
+    }
+}
+
+/// The same with a server that may have no streamed lists, and with what becomes of calls.
+async fn served_with(
+    group: &TaskGroup,
+    list_streaming: bool,
+    lists: Lists,
+) -> (CriClient, FakeRuntime, tempfile::TempDir, Arc<Ended>) {
     let fake = FakeRuntime::new(SystemClock::shared(), group);
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("cri.sock");
     let (path, runtime, token) = (socket.clone(), Arc::new(fake.clone()), group.token());
-    group.spawn("server", async move { serve(&path, runtime.clone(), runtime, token).await.unwrap() });
-    let options = ClientOptions { list_streaming, ..ClientOptions::new(&format!("unix://{}", socket.display())) };
+    group.spawn("server", async move { serve_with(&path, lists, runtime.clone(), runtime, token).await.unwrap() });
+    let ended = Arc::new(Ended::default());
+    let observer: Option<Arc<dyn Observer>> = Some(ended.clone());
+    let endpoint = format!("unix://{}", socket.display());
+    let options = ClientOptions { list_streaming, observer, ..ClientOptions::new(&endpoint) };
     // The server's task binds the socket when it first runs.
     tokio::task::yield_now().await;
-    (CriClient::connect(&options).await.unwrap(), fake, directory)
+    (CriClient::connect(&options).await.unwrap(), fake, directory, ended)
 }
 
 #[tokio::test]
 async fn the_client_keeps_the_contract_over_grpc() {
-    for list_streaming in [false, true] {
+    for (list_streaming, lists) in [(false, Lists::Streamed), (true, Lists::Streamed), (true, Lists::Whole)] {
         let group = TaskGroup::new("test");
-        let (client, _fake, _directory) = served(&group, list_streaming).await;
+        let (client, _fake, _directory, _) = served_with(&group, list_streaming, lists).await;
         contract(&client, &client, "registry.example/pause:1").await;
+        group.shutdown(Duration::from_secs(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn streamed_lists_come_in_parts_and_a_service_without_them_is_asked_once() {
+    const MANY: usize = 250;
+    for (lists, tries) in [(Lists::Streamed, &[true, true][..]), (Lists::Whole, &[false, true, true])] {
+        let group = TaskGroup::new("test");
+        let (client, fake, _directory, ended) = served_with(&group, true, lists).await;
+        for number in 0..MANY {
+            fake.pull_image(spec(&format!("registry.example/app:{number}")), None, None).await.unwrap();
+        }
+        ended.0.lock().clear();
+        for _ in 0..2 {
+            assert_eq!(client.list_images(None).await.unwrap().len(), MANY);
+        }
+        // Another service is asked on its own.
+        assert!(client.list_containers(None).await.unwrap().is_empty());
+        assert!(client.clone().list_pod_sandboxes(None).await.unwrap().is_empty());
+        let of = |operation: &str| -> Vec<bool> {
+            ended.0.lock().iter().filter(|(name, _)| *name == operation).map(|(_, is_ok)| *is_ok).collect()
+        };
+        assert_eq!(of("list_images"), tries, "{lists:?}");
+        assert_eq!(of("list_containers"), &tries[..tries.len() - 1], "{lists:?}");
+        assert_eq!(of("list_podsandbox"), [true], "{lists:?}");
         group.shutdown(Duration::from_secs(10)).await;
     }
 }

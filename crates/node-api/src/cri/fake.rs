@@ -19,7 +19,9 @@ use parking_lot::Mutex;
 use tokio::sync::{broadcast, watch};
 
 use super::CriError;
-use super::v1::{ContainerEventResponse, Image, RuntimeCondition};
+use super::v1::{
+    ContainerEventResponse, Image, MetricDescriptor, PodSandboxMetrics, RuntimeCondition, RuntimeFeatures,
+};
 use model::{FakeContainer, FakeSandbox};
 
 /// Events that a slow reader may fall behind before its stream ends.
@@ -104,6 +106,9 @@ struct State {
     scripts: HashMap<String, VecDeque<Script>>,
     execs: HashMap<String, ExecScript>,
     memory: HashMap<String, u64>,
+    features: Option<RuntimeFeatures>,
+    /// What the runtime's own metrics are, and their values.
+    metrics: (Vec<MetricDescriptor>, Vec<PodSandboxMetrics>),
     conditions: Vec<RuntimeCondition>,
     faults: HashMap<&'static str, VecDeque<CriError>>,
     broken: HashMap<&'static str, CriError>,

@@ -26,10 +26,27 @@ pub async fn serve(
     images: Arc<dyn Images>,
     token: CancellationToken,
 ) -> Result<(), ServeError> {
+    serve_with(socket, Lists::Streamed, runtime, images, token).await
+}
+
+/// Whether the calls that stream lists are there (KEP-5825); runtimes from before v1.36 of Kubernetes have none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lists {
+    Streamed,
+    Whole,
+}
+
+pub(super) async fn serve_with(
+    socket: &Path,
+    lists: Lists,
+    runtime: Arc<dyn Runtime>,
+    images: Arc<dyn Images>,
+    token: CancellationToken,
+) -> Result<(), ServeError> {
     let listener = UnixListener::bind(socket).map_err(ServeError::Bind)?;
     tonic::transport::Server::builder()
-        .add_service(RuntimeServiceServer::new(RuntimeAdapter(runtime)))
-        .add_service(ImageServiceServer::new(ImagesAdapter(images)))
+        .add_service(RuntimeServiceServer::new(RuntimeAdapter(runtime, lists)))
+        .add_service(ImageServiceServer::new(ImagesAdapter(images, lists)))
         .serve_with_incoming_shutdown(UnixListenerStream::new(listener), token.cancelled_owned())
         .await
         .map_err(ServeError::Serve)
@@ -46,8 +63,11 @@ pub enum ServeError {
     Serve(#[source] tonic::transport::Error),
 }
 
-struct RuntimeAdapter(Arc<dyn Runtime>);
-struct ImagesAdapter(Arc<dyn Images>);
+struct RuntimeAdapter(Arc<dyn Runtime>, Lists);
+struct ImagesAdapter(Arc<dyn Images>, Lists);
+
+/// The most items in one part of a streamed list.
+const PART_ITEMS: usize = 100;
 
 type Answer<T> = Result<Response<T>, Status>;
 type Responses<T> = BoxStream<'static, Result<T, Status>>;
@@ -56,9 +76,26 @@ fn answer<T>(outcome: Result<T, CriError>) -> Answer<T> {
     outcome.map(Response::new).map_err(|error| Status::new(error.code(), error.message()))
 }
 
-/// A whole list as a stream of one part.
-fn one_part<T: Send + 'static>(outcome: Result<T, CriError>) -> Answer<Responses<T>> {
-    answer(outcome.map(|part| futures_util::stream::iter([Ok(part)]).boxed()))
+impl Lists {
+    /// A list as a stream of parts.
+    async fn in_parts<T, M>(
+        self,
+        list: impl Future<Output = Result<Vec<T>, CriError>>,
+        part: impl Fn(Vec<T>) -> M,
+    ) -> Answer<Responses<M>>
+    where
+        M: Send + 'static,
+    {
+        if self == Self::Whole {
+            return Err(Status::unimplemented("unknown method"));
+        }
+        let mut items = list.await.map_err(|error| Status::new(error.code(), error.message()))?.into_iter();
+        let mut parts = Vec::new();
+        while items.len() > 0 {
+            parts.push(Ok(part(items.by_ref().take(PART_ITEMS).collect())));
+        }
+        Ok(Response::new(futures_util::stream::iter(parts).boxed()))
+    }
 }
 
 fn required<T>(value: Option<T>, name: &'static str) -> Result<T, Status> {
@@ -113,8 +150,8 @@ impl RuntimeService for RuntimeAdapter {
         &self,
         request: Request<StreamPodSandboxesRequest>,
     ) -> Answer<Self::StreamPodSandboxesStream> {
-        let items = self.0.list_pod_sandboxes(request.into_inner().filter).await;
-        one_part(items.map(|pod_sandboxes| StreamPodSandboxesResponse { pod_sandboxes }))
+        let list = self.0.list_pod_sandboxes(request.into_inner().filter);
+        self.1.in_parts(list, |pod_sandboxes| StreamPodSandboxesResponse { pod_sandboxes }).await
     }
 
     async fn create_container(&self, request: Request<CreateContainerRequest>) -> Answer<CreateContainerResponse> {
@@ -150,8 +187,8 @@ impl RuntimeService for RuntimeAdapter {
         &self,
         request: Request<StreamContainersRequest>,
     ) -> Answer<Self::StreamContainersStream> {
-        let containers = self.0.list_containers(request.into_inner().filter).await;
-        one_part(containers.map(|containers| StreamContainersResponse { containers }))
+        let list = self.0.list_containers(request.into_inner().filter);
+        self.1.in_parts(list, |containers| StreamContainersResponse { containers }).await
     }
 
     async fn container_status(&self, request: Request<ContainerStatusRequest>) -> Answer<ContainerStatusResponse> {
@@ -209,8 +246,8 @@ impl RuntimeService for RuntimeAdapter {
         &self,
         request: Request<StreamContainerStatsRequest>,
     ) -> Answer<Self::StreamContainerStatsStream> {
-        let stats = self.0.list_container_stats(request.into_inner().filter).await;
-        one_part(stats.map(|container_stats| StreamContainerStatsResponse { container_stats }))
+        let list = self.0.list_container_stats(request.into_inner().filter);
+        self.1.in_parts(list, |container_stats| StreamContainerStatsResponse { container_stats }).await
     }
 
     async fn pod_sandbox_stats(&self, request: Request<PodSandboxStatsRequest>) -> Answer<PodSandboxStatsResponse> {
@@ -230,8 +267,8 @@ impl RuntimeService for RuntimeAdapter {
         &self,
         request: Request<StreamPodSandboxStatsRequest>,
     ) -> Answer<Self::StreamPodSandboxStatsStream> {
-        let stats = self.0.list_pod_sandbox_stats(request.into_inner().filter).await;
-        one_part(stats.map(|pod_sandbox_stats| StreamPodSandboxStatsResponse { pod_sandbox_stats }))
+        let list = self.0.list_pod_sandbox_stats(request.into_inner().filter);
+        self.1.in_parts(list, |pod_sandbox_stats| StreamPodSandboxStatsResponse { pod_sandbox_stats }).await
     }
 
     async fn update_runtime_config(
@@ -284,8 +321,8 @@ impl RuntimeService for RuntimeAdapter {
         &self,
         _: Request<StreamPodSandboxMetricsRequest>,
     ) -> Answer<Self::StreamPodSandboxMetricsStream> {
-        let metrics = self.0.list_pod_sandbox_metrics().await;
-        one_part(metrics.map(|pod_sandbox_metrics| StreamPodSandboxMetricsResponse { pod_sandbox_metrics }))
+        let list = self.0.list_pod_sandbox_metrics();
+        self.1.in_parts(list, |pod_sandbox_metrics| StreamPodSandboxMetricsResponse { pod_sandbox_metrics }).await
     }
 
     async fn runtime_config(&self, _: Request<RuntimeConfigRequest>) -> Answer<RuntimeConfigResponse> {
@@ -313,8 +350,8 @@ impl ImageService for ImagesAdapter {
     }
 
     async fn stream_images(&self, request: Request<StreamImagesRequest>) -> Answer<Self::StreamImagesStream> {
-        let images = self.0.list_images(request.into_inner().filter).await;
-        one_part(images.map(|images| StreamImagesResponse { images }))
+        let list = self.0.list_images(request.into_inner().filter);
+        self.1.in_parts(list, |images| StreamImagesResponse { images }).await
     }
 
     async fn image_status(&self, request: Request<ImageStatusRequest>) -> Answer<ImageStatusResponse> {

@@ -32,6 +32,7 @@ struct State {
     info: NodeGetInfoResponse,
     capabilities: BTreeSet<Capability>,
     usage: Vec<VolumeUsage>,
+    condition: Option<VolumeCondition>,
     calls: Vec<String>,
     faults: BTreeMap<&'static str, VecDeque<Fault>>,
     staged: BTreeSet<String>,
@@ -65,6 +66,16 @@ impl FakeDriver {
     /// How full its volumes are.
     pub fn set_usage(&self, usage: Vec<VolumeUsage>) {
         self.0.lock().usage = usage;
+    }
+
+    /// What it can do from now on beside the rest.
+    pub fn add_capability(&self, capability: Capability) {
+        self.0.lock().capabilities.insert(capability);
+    }
+
+    /// How its volumes are; it tells where it has the capability for that.
+    pub fn set_condition(&self, condition: VolumeCondition) {
+        self.0.lock().condition = Some(condition);
     }
 
     /// The next call of a method (`publish`, `unpublish`, `stage`, `unstage`, `expand`, `info`) goes wrong.
@@ -211,8 +222,9 @@ impl Node for FakeDriver {
         &self,
         _: Request<NodeGetVolumeStatsRequest>,
     ) -> Result<Response<NodeGetVolumeStatsResponse>, Status> {
-        let usage = self.0.lock().usage.clone();
-        Ok(Response::new(NodeGetVolumeStatsResponse { usage, volume_condition: None }))
+        let state = self.0.lock();
+        let (usage, volume_condition) = (state.usage.clone(), state.condition.clone());
+        Ok(Response::new(NodeGetVolumeStatsResponse { usage, volume_condition }))
     }
 
     async fn node_expand_volume(

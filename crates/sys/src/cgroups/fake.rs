@@ -90,6 +90,7 @@ impl Cgroups for FakeCgroups {
                 cpu_period_us: limits.cpu_period_us.or(old.cpu_period_us),
                 memory_bytes: limits.memory_bytes.or(old.memory_bytes),
                 memory_min_bytes: limits.memory_min_bytes.or(old.memory_min_bytes),
+                memory_low_bytes: limits.memory_low_bytes.or(old.memory_low_bytes),
                 pids: limits.pids.or(old.pids),
                 huge_pages_bytes,
                 cpuset_cpus: limits.cpuset_cpus.or(old.cpuset_cpus),

@@ -41,6 +41,7 @@ fn version_2_writes_one_file_per_limit() {
     files(root.path(), &[("cgroup.controllers", "cpu memory pids\n"), ("cgroup.subtree_control", "")]);
     let pod = root.path().join("pod");
     files(&pod, &[("cpu.max", ""), ("cpu.weight", ""), ("memory.max", ""), ("pids.max", "")]);
+    files(&pod, &[("memory.min", "1"), ("memory.low", "1")]);
     let cgroups = LinuxCgroups::at(root.path());
     assert_eq!(cgroups.version(), Version::V2);
     cgroups.create(&group("pod")).unwrap();
@@ -48,10 +49,13 @@ fn version_2_writes_one_file_per_limit() {
         cpu_shares: Some(1024),
         cpu_quota_us: Some(Limit::To(20_000)),
         memory_bytes: Some(Limit::To(1 << 20)),
+        memory_min_bytes: Some(0),
+        memory_low_bytes: Some(4096),
         pids: Some(Limit::Unlimited),
         ..Limits::default()
     };
     cgroups.apply(&group("pod"), &limits).unwrap();
+    assert_eq!((content(pod.join("memory.min")), content(pod.join("memory.low"))), ("0".into(), "4096".into()));
     assert_eq!(content(pod.join("cpu.max")), "20000 100000");
     assert_eq!(content(pod.join("cpu.weight")), "39");
     assert_eq!(content(pod.join("memory.max")), "1048576");

@@ -65,6 +65,9 @@ impl V2 {
         if let Some(bytes) = limits.memory_min_bytes {
             self.set("memory", group, "memory.min", &bytes.to_string())?;
         }
+        if let Some(bytes) = limits.memory_low_bytes {
+            self.set("memory", group, "memory.low", &bytes.to_string())?;
+        }
         if let Some(limit) = limits.pids {
             self.set_limit("pids", group, "pids.max", limit, "")?;
         }

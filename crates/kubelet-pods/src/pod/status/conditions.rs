@@ -46,14 +46,19 @@ pub(super) fn compute(inputs: &Inputs<'_>, status: &PodStatus) -> Vec<PodConditi
         let resize = pending.into_iter().chain(going);
         out.extend(resize.map(|condition| PodCondition { observed_generation: generation, ..condition }));
     }
+    let sandbox = inputs.shows.sandbox.then(|| condition(SANDBOX, sandbox_ready(inputs), "", ""));
+    if sandbox.is_none() {
+        // What an earlier kubelet has said stays, and is nobody's.
+        out.extend(find(&pod.status.conditions, SANDBOX).cloned());
+    }
     let own = [
-        condition(SANDBOX, sandbox_ready(inputs), "", ""),
         initialized(inputs, status),
         ready(pod, &containers_ready),
         containers_ready,
         condition(SCHEDULED, true, "", ""),
     ];
-    let own = own.into_iter().chain(restart::may_restart_all(pod).then(|| all_restarting(inputs, status)));
+    let own =
+        sandbox.into_iter().chain(own).chain(restart::may_restart_all(pod).then(|| all_restarting(inputs, status)));
     out.extend(own.map(|condition| PodCondition { observed_generation: pod.metadata.generation, ..condition }));
     for condition in &mut out {
         if condition.last_transition_time.is_zero() {

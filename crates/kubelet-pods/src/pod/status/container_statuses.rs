@@ -279,9 +279,10 @@ fn readiness(inputs: &Inputs<'_>, member: &Member<'_>, status: &mut ContainerSta
     status.ready = started && is_ready(inputs, container, status);
 }
 
-/// What this very instance was said to be last, by this kubelet or by the one before it.
+/// What this very instance was said to be last, by this kubelet or by the one before it, where that counts.
 fn before<'a>(inputs: &'a Inputs<'_>, status: &ContainerStatus) -> Option<&'a ContainerStatus> {
-    find(inputs.old, &status.name).filter(|old| old.container_id == status.container_id)
+    let old = find(inputs.old, &status.name).filter(|old| old.container_id == status.container_id);
+    old.filter(|_| inputs.shows.former_readiness)
 }
 
 fn bare_id(status: &ContainerStatus) -> &str {

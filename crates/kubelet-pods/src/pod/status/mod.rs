@@ -52,9 +52,14 @@ pub(crate) struct Inputs<'a> {
     pub now: Time,
 }
 
-/// What statuses of containers show where gates say so.
-#[derive(Debug, Clone, Copy, Default)]
+/// What statuses show where gates say so.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Shown {
+    /// Gate `PodReadyToStartContainersCondition` (KEP-3085).
+    pub sandbox: bool,
+    /// What an earlier kubelet found of containers holds until this one knows; not with the gate
+    /// `ChangeContainerStatusOnKubeletRestart` (KEP-4781).
+    pub former_readiness: bool,
     /// Gate `ContainerStopSignals`.
     pub stop_signals: bool,
     /// Gate `ImageVolumeWithDigest` (KEP-5365).

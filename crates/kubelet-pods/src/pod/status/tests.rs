@@ -58,6 +58,9 @@ fn seen(containers: Vec<ContainerRecord>) -> RuntimePod {
     RuntimePod { sandboxes: vec![sandbox], containers, ips: vec!["10.0.0.7".into()], ..RuntimePod::default() }
 }
 
+/// What statuses show by default.
+const NOTHING_NEW: Shown = Shown { sandbox: true, former_readiness: true, stop_signals: false, image_digests: false };
+
 struct Case<'a> {
     pod: &'a Pod,
     old: PodStatus,
@@ -77,7 +80,7 @@ impl<'a> Case<'a> {
             probes: NoProbes::default(),
             failure: None,
             ended: false,
-            shows: Shown::default(),
+            shows: NOTHING_NEW,
         }
     }
 
@@ -272,6 +275,11 @@ fn what_ran_before_the_kubelet_did_stays_what_it_was() {
             case.old.conditions = vec![ready];
             let own = case.status().container_statuses.remove(0);
             assert_eq!((own.started == Some(true), own.ready), expected, "{id} {was:?} {pod_ready} {workers}");
+            // With the gate that goes back to what was before, only probes count.
+            case.shows = Shown { former_readiness: false, ..NOTHING_NEW };
+            let own = case.status().container_statuses.remove(0);
+            assert_eq!((own.started == Some(true), own.ready), (!case.probes.workers, false), "{id} {was:?}");
+            case.shows = NOTHING_NEW;
             // Once a probe has spoken, its word counts.
             case.probes.results.insert((ProbeKind::Startup, "a-id"), ProbeResult::Success);
             case.probes.results.insert((ProbeKind::Readiness, "a-id"), ProbeResult::Failure);
@@ -348,7 +356,28 @@ fn what_gates_show_of_containers_is_shown_with_them_only() {
         let images = own.volume_mounts.iter().map(|mount| Some(mount.volume_status.clone()?.image?.image_ref));
         (own.stop_signal.clone(), images.collect::<Vec<_>>())
     };
-    assert_eq!(shown(Shown::default()), (None, vec![None, None]));
-    let all = Shown { stop_signals: true, image_digests: true };
+    assert_eq!(shown(NOTHING_NEW), (None, vec![None, None]));
+    let all = Shown { stop_signals: true, image_digests: true, ..NOTHING_NEW };
     assert_eq!(shown(all), (Some("SIGUSR1".into()), vec![Some("repo@sha256:1".into()), None]));
+}
+
+#[test]
+fn whether_the_sandbox_is_ready_is_told_where_the_gate_says_so() {
+    let mut pod = Pod::default();
+    pod.spec.containers = vec![Container { name: "c".into(), ..Container::default() }];
+    let types = |pod: &Pod, sandbox: bool| {
+        let case = Case { shows: Shown { sandbox, ..NOTHING_NEW }, ..Case::new(pod, Vec::new()) };
+        let conditions = case.status().conditions;
+        let of = |it: &api_types::core_v1::PodCondition| (it.type_.clone(), it.status.clone());
+        conditions.iter().filter(|it| it.type_ == "PodReadyToStartContainers").map(of).collect::<Vec<_>>()
+    };
+    let told = |status: &str| vec![("PodReadyToStartContainers".to_owned(), status.to_owned())];
+    assert_eq!((types(&pod, true), types(&pod, false)), (told("True"), vec![]));
+    // What was said before stays as it is.
+    pod.status.conditions = vec![api_types::core_v1::PodCondition {
+        type_: "PodReadyToStartContainers".into(),
+        status: "False".into(),
+        ..Default::default()
+    }];
+    assert_eq!((types(&pod, true), types(&pod, false)), (told("True"), told("False")));
 }

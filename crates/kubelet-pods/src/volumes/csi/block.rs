@@ -9,8 +9,7 @@ use async_trait::async_trait;
 use node_api::csi::v1::node_service_capability::rpc::Type as Capability;
 
 use super::data::{self, PodData};
-use super::{Csi, CsiError, CsiVolume, Driver, RECOVERED, parts, request, shared};
-use crate::node::FileSystem;
+use super::{Csi, CsiError, CsiVolume, Driver, RECOVERED, VolumeReport, parts, request, shared};
 use crate::volumes::block::{self, BlockPlace};
 use crate::volumes::disk::Disk;
 use crate::volumes::empty_dir::make_directory;
@@ -88,7 +87,7 @@ impl CsiBlock {
     }
 
     /// How full a device is, by the driver's word.
-    pub(in crate::volumes) async fn usage(csi: &Csi, name: &VolumeName, link: PathBuf) -> Option<FileSystem> {
+    pub(in crate::volumes) async fn usage(csi: &Csi, name: &VolumeName, link: PathBuf) -> Option<VolumeReport> {
         let volume = link.file_name()?.to_string_lossy().into_owned();
         let staging = csi.0.disk.layout.csi_block_staging(&volume);
         let published = csi.0.on_disk(&volume, move |_| Ok(std::fs::read_link(link).ok())).await.ok()??;

@@ -35,6 +35,8 @@ use serde_json::json;
 pub(super) use self::block::CsiBlock;
 use self::data::{DeviceData, PodData};
 pub(super) use self::error::{CsiError, Unsynced};
+pub use self::usage::VolumeCondition;
+pub(super) use self::usage::VolumeReport;
 use self::volume::SecretName;
 pub(super) use self::volume::{CsiVolume, Facts};
 use super::disk::Disk;

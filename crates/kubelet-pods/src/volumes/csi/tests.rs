@@ -482,6 +482,25 @@ async fn the_driver_says_how_full_its_volumes_are() {
     assert_eq!((rooms[0].namespace.as_str(), rooms[0].claim.as_str()), ("ns", "c"));
 }
 
+#[tokio::test]
+async fn a_driver_that_watches_over_its_volumes_says_how_they_are() {
+    for (watches, expected) in [(false, None), (true, Some((true, "disk on fire")))] {
+        let bench = Bench::new(json!({"attachRequired": false}));
+        bench
+            .driver
+            .set_condition(node_api::csi::v1::VolumeCondition { abnormal: true, message: "disk on fire".into() });
+        if watches {
+            bench.driver.add_capability(Capability::VolumeCondition);
+        }
+        let set = bench.start();
+        let pod = Arc::new(claiming("u1"));
+        set.mount(&pod).await.unwrap();
+        let rooms = set.claimed_rooms(&[pod]).await;
+        let told = rooms[0].condition.as_ref().map(|told| (told.is_abnormal, told.message.as_str()));
+        assert_eq!(told, expected);
+    }
+}
+
 #[test]
 fn policies_say_which_volumes_are_given_to_the_group() {
     let cases = [

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::v1::ContainerConfig;
+use super::super::v1::{ContainerConfig, MetricDescriptor, PodSandboxMetrics, RuntimeFeatures};
 use super::{Call, CriError, ExecScript, FakeRuntime, MAX_CALLS, RuntimeCondition, Script, State};
 
 impl FakeRuntime {
@@ -30,6 +30,16 @@ impl FakeRuntime {
     /// Makes a container's memory working set this large in stats; by container name.
     pub fn set_memory(&self, container_name: &str, bytes: u64) {
         self.shared.state.lock().memory.insert(container_name.to_owned(), bytes);
+    }
+
+    /// What the runtime says that it can do, whatever its handlers are; by default nothing.
+    pub fn set_features(&self, features: RuntimeFeatures) {
+        self.shared.state.lock().features = Some(features);
+    }
+
+    /// What the runtime describes of its own metrics, and their values.
+    pub fn set_metrics(&self, described: Vec<MetricDescriptor>, values: Vec<PodSandboxMetrics>) {
+        self.shared.state.lock().metrics = (described, values);
     }
 
     /// Makes every pull of an image fail with `error`; `None` heals it.

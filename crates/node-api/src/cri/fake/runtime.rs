@@ -202,10 +202,11 @@ impl Runtime for FakeRuntime {
 
     async fn status(&self, _verbose: bool) -> Result<StatusResponse, CriError> {
         self.enter("status", "").await?;
-        let conditions = self.shared.state.lock().conditions.clone();
+        let state = self.shared.state.lock();
         Ok(StatusResponse {
-            status: Some(RuntimeStatus { conditions }),
+            status: Some(RuntimeStatus { conditions: state.conditions.clone() }),
             runtime_handlers: vec![RuntimeHandler::default()],
+            features: state.features,
             ..Default::default()
         })
     }
@@ -545,12 +546,12 @@ impl Runtime for FakeRuntime {
 
     async fn list_metric_descriptors(&self) -> Result<Vec<MetricDescriptor>, CriError> {
         self.enter("list_metric_descriptors", "").await?;
-        Ok(Vec::new())
+        Ok(self.shared.state.lock().metrics.0.clone())
     }
 
     async fn list_pod_sandbox_metrics(&self) -> Result<Vec<PodSandboxMetrics>, CriError> {
         self.enter("list_podsandbox_metrics", "").await?;
-        Ok(Vec::new())
+        Ok(self.shared.state.lock().metrics.1.clone())
     }
 
     async fn checkpoint_container(

@@ -1,0 +1,53 @@
+//! What gates change in the life of pods: each with its gate on and off.
+
+use std::time::Duration;
+
+use client::fake::FakeServer;
+use kubelet_node::node::DeclaredFeatures;
+use node_api::cri::v1::RuntimeFeatures;
+use serde_json::json;
+
+use super::api_tests::{restarted_as, start, start_as};
+use super::test_node::settings;
+use crate::interfaces::PodSettings;
+
+#[tokio::test(start_paused = true)]
+async fn containers_that_were_ready_are_so_after_a_restart_unless_the_gate_says_otherwise() {
+    for keeps_readiness in [true, false] {
+        let bench = start().await;
+        let probe = json!({"exec": {"command": ["true"]}, "periodSeconds": 100});
+        let container = json!({"name": "main", "image": "docker.io/library/app:1", "readinessProbe": probe});
+        bench.put("web", json!({"containers": [container]}));
+        bench.wait("ready", |bench| bench.is_on("web", "Ready") == "True").await;
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        let settings = PodSettings { keeps_readiness, ..settings(bench.root.path()) };
+        let bench = restarted_as(settings, bench).await;
+        // The first probe of a new kubelet comes at a random moment of its period.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let expected = if keeps_readiness { "True" } else { "False" };
+        assert_eq!(bench.is_on("web", "Ready"), expected);
+        bench.wait("ready again", |bench| bench.is_on("web", "Ready") == "True").await;
+        bench.tasks.shutdown(Duration::from_secs(5)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_with_their_own_users_are_on_the_hosts_network_where_gate_and_runtime_allow_it() {
+    let refused = "Pod requires node features that are not available: UserNamespacesHostNetworkSupport";
+    for (host_network_users, can, expected) in [(true, true, ""), (true, false, refused), (false, true, refused)] {
+        let root = tempfile::tempdir().unwrap();
+        let declared_features = Some(DeclaredFeatures { host_network_users, ..DeclaredFeatures::default() });
+        let settings = PodSettings { declared_features, ..settings(root.path()) };
+        let bench = start_as(settings, root, FakeServer::new(), Default::default()).await;
+        let features = RuntimeFeatures { user_namespaces_host_network: can, ..RuntimeFeatures::default() };
+        bench.runtime.set_features(features);
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        let container = json!({"name": "main", "image": "docker.io/library/app:1"});
+        bench.put("web", json!({"hostNetwork": true, "hostUsers": false, "containers": [container]}));
+        let phase = if expected.is_empty() { "Running" } else { "Failed" };
+        bench.wait("decided", |bench| bench.phase("web") == phase).await;
+        let message = bench.object("web").unwrap()["status"]["message"].as_str().unwrap_or_default().to_owned();
+        assert!(message.contains(expected), "{message}");
+        bench.tasks.shutdown(Duration::from_secs(5)).await;
+    }
+}
