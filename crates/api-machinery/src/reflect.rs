@@ -15,4 +15,4 @@ pub use table::{FieldType, ListType, NO_FIELD, NamedType, PatchStrategy, Presenc
 pub use value::{Field, List, Map, Optional, Reflect, Replace, View, ViewMut, no_such_field};
 pub use values::ByteString;
 pub use walk::{copy_field, differs_in, equal, equal_structs, is_zero, reset_field, written_fields};
-pub(crate) use walk::{is_row_written, set_bits};
+pub(crate) use walk::{is_row_written, is_shared, set_bits};

@@ -123,9 +123,12 @@ fn bytes(object: &dyn Object, media: StorageMedia) -> Bytes {
         StorageMedia::Protobuf => object.to_protobuf().into(),
         StorageMedia::Cbor => object.to_cbor().into(),
         StorageMedia::Json => {
-            let mut text = object.to_json();
-            text.push('\n');
-            text.into()
+            let text = object.to_json();
+            // Some stores keep it for long: no larger than it is.
+            let mut line = Vec::with_capacity(text.len() + 1);
+            line.extend_from_slice(text.as_bytes());
+            line.push(b'\n');
+            line.into()
         }
     }
 }

@@ -1,11 +1,20 @@
 //! Writing JSON as upstream's encoder does.
 
+use std::cell::Cell;
 use std::fmt::Write as _;
 
 use serde_json::{Map as ValueMap, Value};
 
-/// Room for a small object; texts grow by doubling from here.
-const INITIAL_BYTES: usize = 1024;
+/// The first buffer of a thread; it holds most objects. Texts grow by doubling from here.
+const INITIAL_BYTES: usize = 8 << 10;
+/// A buffer larger than this is not kept for the thread's next text.
+const MAX_KEPT_BYTES: usize = 256 << 10;
+
+thread_local! {
+    /// The buffer of the thread's last text: a new one would have to grow each time, and texts that are kept would be up to
+    /// half empty.
+    static SPARE: Cell<String> = const { Cell::new(String::new()) };
+}
 
 /// Which bytes begin a character that is perhaps written as an escape: U+2028 and U+2029 start with 0xe2, anything else
 /// above ASCII is written as it is.
@@ -69,7 +78,11 @@ pub struct Writer {
 
 impl Default for Writer {
     fn default() -> Self {
-        Self { out: String::with_capacity(INITIAL_BYTES), shows_kinds: false, redacts: false, sorts: false }
+        let mut out = SPARE.take();
+        if out.capacity() == 0 {
+            out.reserve(INITIAL_BYTES);
+        }
+        Self { out, shows_kinds: false, redacts: false, sorts: false }
     }
 }
 
@@ -93,10 +106,16 @@ impl Writer {
         Self { redacts: true, ..Self::default() }
     }
 
-    /// The text written so far.
+    /// The text written so far, in a string of just that size unless it is large.
     #[must_use]
-    pub fn into_string(self) -> String {
-        self.out
+    pub fn into_string(mut self) -> String {
+        if self.out.capacity() > MAX_KEPT_BYTES {
+            return self.out;
+        }
+        let written = self.out.as_str().to_owned();
+        self.out.clear();
+        SPARE.set(self.out);
+        written
     }
 
     /// How many bytes have been written so far.

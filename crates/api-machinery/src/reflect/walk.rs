@@ -93,11 +93,20 @@ pub fn equal(one: &dyn Field, other: &dyn Field) -> bool {
 /// Deep equality of two structs; false where they are of different types.
 #[must_use]
 pub fn equal_structs(one: &dyn Reflect, other: &dyn Reflect) -> bool {
+    if is_shared(one, other) {
+        return true;
+    }
     let present = one.present();
     // What is unset on both sides is the same.
     std::ptr::eq(one.struct_type(), other.struct_type())
         && present == other.present()
         && set_bits(present).all(|index| equal(one.field(index), other.field(index)))
+}
+
+/// Whether two structs are one and the same: versions of an object share the large parts that have not changed.
+pub(crate) fn is_shared(one: &dyn Reflect, other: &dyn Reflect) -> bool {
+    // A struct lies where its first field does.
+    std::ptr::addr_eq(one, other) && std::ptr::eq(one.struct_type(), other.struct_type())
 }
 
 fn equal_lists(one: &dyn List, other: &dyn List) -> bool {

@@ -77,8 +77,8 @@ fn differing_entries(one: &dyn Map, other: &dyn Map, into: &mut ValueMap<String,
 fn identical(one: &dyn Field, other: &dyn Field) -> bool {
     match (one.view(), other.view()) {
         (View::Struct(a), View::Struct(b)) => {
-            let present = a.present();
-            present == b.present() && reflect::set_bits(present).all(|index| identical(a.field(index), b.field(index)))
+            let (present, alike) = (a.present(), |index| identical(a.field(index), b.field(index)));
+            reflect::is_shared(a, b) || (present == b.present() && reflect::set_bits(present).all(alike))
         }
         (View::List(a), View::List(b)) => a.len() == b.len() && identical_lists(a, b),
         (View::Map(a), View::Map(b)) => {
