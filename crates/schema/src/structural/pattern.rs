@@ -7,7 +7,11 @@ use std::str::CharIndices;
 use std::sync::OnceLock;
 
 use regex::{Regex, RegexBuilder};
+use regex_automata::nfa::thompson;
+use regex_automata::util::syntax;
 
+/// A state machine of this size is never too large, whatever is made of it: the limit is ten times as high.
+const SMALL_BYTES: usize = 1 << 20;
 /// The largest number of repetitions.
 const MAX_REPEAT: u32 = 1000;
 const DIGITS: &str = "0-9";
@@ -45,12 +49,25 @@ impl Pattern {
 /// # Errors
 /// What is wrong with it, as Go says it where that is known here.
 pub fn compile(pattern: &str) -> Result<Regex, String> {
-    let problem = |text: String| format!("error parsing regexp: {text}");
     let translated = Translation::of(pattern).map_err(problem)?;
     RegexBuilder::new(&translated).octal(true).build().map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => problem("expression too large".into()),
         other => problem(other.to_string().lines().last().unwrap_or_default().trim().to_owned()),
     })
+}
+
+/// Whether an expression can be read: what [`compile`] would find wrong with it, without the search engine that it makes,
+/// which is most of its work.
+pub(super) fn check(pattern: &str) -> Result<(), String> {
+    let translated = Translation::of(pattern).map_err(problem)?;
+    let (small, octal) = (thompson::Config::new().nfa_size_limit(Some(SMALL_BYTES)), syntax::Config::new().octal(true));
+    let read = thompson::Compiler::new().configure(small).syntax(octal).build(&translated);
+    // What is large may be too large, and has to say so as it always does.
+    read.map(drop).or_else(|_| compile(pattern).map(drop))
+}
+
+fn problem(text: String) -> String {
+    format!("error parsing regexp: {text}")
 }
 
 struct Translation<'p> {
@@ -281,6 +298,7 @@ mod tests {
             (r"^\x{41}[\x{41}-\x43]$", "AC", "AD"),
             (r"^(([a-z0-9]|[a-z0-9][-a-z0-9]*[a-z0-9])\.)*x/y_\@$", "a-b.x/y_@", "-.x/y_@"),
         ] {
+            assert_eq!(check(pattern), Ok(()), "{pattern}");
             let regex = compile(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}"));
             assert!(regex.is_match(good), "{pattern} {good}");
             assert!(!regex.is_match(bad), "{pattern} {bad}");
@@ -301,7 +319,12 @@ mod tests {
         ] {
             let error = compile(pattern).expect_err(pattern);
             assert_eq!(error, format!("error parsing regexp: {expected}"));
+            assert_eq!(check(pattern), Err(error));
         }
-        assert!(compile("*a").is_err());
+        for pattern in ["*a", "(?:a{1,1000}){1,1000}"] {
+            let error = compile(pattern).expect_err(pattern);
+            assert_eq!(check(pattern), Err(error));
+        }
+        assert_eq!(check(r"^\pL{1,100}$"), Ok(()), "larger than what is surely small");
     }
 }
