@@ -1,6 +1,7 @@
 //! The tags of documents.
 
 use std::hash::{Hash, Hasher};
+use std::io::{self, Write};
 
 use component_base::version;
 use sha2::{Digest as _, Sha512};
@@ -17,6 +18,37 @@ pub(crate) fn digest_of(source: &impl Hash) -> String {
     version::facts().hash(&mut state);
     source.hash(&mut state);
     hexadecimal(state.0)
+}
+
+/// What is written goes on, and into the tag that [`digest`] would give all of it.
+pub(crate) struct Digesting<W> {
+    out: W,
+    state: Sha512,
+    bytes: usize,
+}
+
+impl<W: Write> Digesting<W> {
+    pub(crate) fn new(out: W) -> Self {
+        Self { out, state: Sha512::new(), bytes: 0 }
+    }
+
+    /// What was written to, the tag of what was written, and how many bytes that were.
+    pub(crate) fn finish(self) -> (W, String, usize) {
+        (self.out, hexadecimal(self.state), self.bytes)
+    }
+}
+
+impl<W: Write> Write for Digesting<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.state.update(bytes.get(..written).unwrap_or(bytes));
+        self.bytes += written;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 fn hexadecimal(digest: Sha512) -> String {
@@ -50,5 +82,8 @@ mod tests {
         assert_ne!(digest_of(&source("x")), digest_of(&source("y")));
         assert_ne!(digest_of(&("a", "bc")), digest_of(&("ab", "c")), "where one ends counts");
         assert_eq!(digest_of(&"").len(), 128);
+        let mut written = Digesting::new(Vec::new());
+        ["some ", "", "words"].iter().for_each(|part| written.write_all(part.as_bytes()).unwrap());
+        assert_eq!(written.finish(), (b"some words".to_vec(), digest(b"some words"), 10));
     }
 }

@@ -14,11 +14,13 @@ mod custom;
 mod models;
 mod operations;
 pub(crate) mod registered;
+mod swagger;
 mod v2;
 mod v3;
 mod wire;
 
 pub use models::{Choices, Dialect, definitions};
+pub use swagger::Swagger;
 pub use v2::swagger;
 pub use v3::{OwnPath, group_document, own_document, root_document, version_document};
 pub use wire::{swagger_protobuf, version3_protobuf};

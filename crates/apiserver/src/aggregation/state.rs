@@ -9,6 +9,7 @@ use component_base::lifecycle::Lifecycle;
 use component_base::metrics::Metrics;
 use component_base::reload::spawn_reloader;
 use component_base::tls::{ClientIdentity, TlsError};
+use schema::openapi::Swagger;
 
 use super::documents::Documents;
 use super::identity::Uids;
@@ -139,7 +140,7 @@ impl Aggregation {
     }
 
     /// Adds to an `OpenAPI` document of version 2 what other servers say of themselves.
-    pub(crate) fn describe(&self, document: &mut serde_json::Value) {
+    pub(crate) fn describe(&self, document: &mut Swagger) {
         self.specs.merge_into(document, &self.table.current());
     }
 

@@ -89,6 +89,14 @@ impl ServedKinds {
         own.map(|(_, kind)| Arc::clone(kind)).collect()
     }
 
+    /// Group and version of all kinds, each pair once.
+    pub(crate) fn versions(&self) -> Vec<[String; 2]> {
+        let kinds = self.kinds.read();
+        let mut versions: Vec<_> = kinds.keys().map(|[group, version, _]| [group.clone(), version.clone()]).collect();
+        versions.dedup();
+        versions
+    }
+
     /// All kinds, by place.
     pub(crate) fn all(&self) -> Vec<Arc<ServedKind>> {
         self.kinds.read().values().cloned().collect()

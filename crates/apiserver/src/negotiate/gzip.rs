@@ -1,7 +1,7 @@
 //! Which answers are compressed, and content that is kept so. Go's clients always ask for compression, and a list of a large
 //! cluster takes seconds.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufWriter, Read as _, Write};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
@@ -9,6 +9,8 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use parking_lot::Mutex;
+
+use crate::digest::Digesting;
 
 /// Answers up to this size are sent as they are.
 const THRESHOLD_BYTES: u64 = 128 * 1024;
@@ -40,6 +42,22 @@ impl Compressed {
         let mut encoder = GzEncoder::new(Vec::with_capacity(content.len() / 8), Compression::default());
         let packed = encoder.write_all(content).and_then(|()| encoder.finish());
         Self { packed: packed.unwrap_or_default().into(), plain_bytes: content.len(), in_use: Arc::default() }
+    }
+
+    /// Content that is there piece by piece only, and its tag.
+    ///
+    /// # Errors
+    /// Those of `write`.
+    pub(crate) fn with_tag(
+        write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+    ) -> std::io::Result<(Self, String)> {
+        // Pieces may be as short as a comma.
+        let mut out = BufWriter::new(Digesting::new(GzEncoder::new(Vec::new(), Compression::default())));
+        write(&mut out)?;
+        let (encoder, tag, plain_bytes) = out.into_inner()?.finish();
+        let mut packed = encoder.finish()?;
+        packed.shrink_to_fit();
+        Ok((Self { packed: packed.into(), plain_bytes, in_use: Arc::default() }, tag))
     }
 
     /// The compressed form.

@@ -1,6 +1,8 @@
 //! The documents, made when somebody first asks for them and kept for as long as nothing changes.
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -8,7 +10,7 @@ use api_machinery::value::Value;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use schema::openapi::{
-    Choices, OwnPath, Resource, group_document, own_document, root_document, swagger, swagger_protobuf,
+    Choices, OwnPath, Resource, Swagger, group_document, own_document, root_document, swagger, swagger_protobuf,
     version_document,
 };
 
@@ -16,28 +18,25 @@ use super::document::Document;
 use super::resources::{self, Custom};
 use crate::aggregation::state::Aggregation;
 use crate::custom_resources::ServedKinds;
-use crate::digest::{digest, digest_of};
+use crate::digest::digest_of;
 use crate::discovery::Catalog;
 use crate::negotiate::Compressed;
 
-/// The document of everything, in both forms, which have one tag. They are large and rarely asked for, so only what
-/// they compress to is kept.
+/// The document of everything, in one form. Both forms have one tag. They are large and rarely asked for, so only what
+/// they compress to is kept, and protobuf is made for who asks for it.
 #[derive(Clone)]
 pub(super) struct Whole {
-    pub(super) json: Compressed,
-    pub(super) protobuf: Compressed,
+    pub(super) content: Compressed,
     pub(super) hash: String,
     /// When it was made.
     pub(super) made: SystemTime,
 }
 
-impl Whole {
-    fn new(value: &Value, made: SystemTime) -> Self {
-        let json = value.to_string();
-        let (hash, packed) = (digest(json.as_bytes()), Compressed::new(json.as_bytes()));
-        drop(json);
-        Self { json: packed, protobuf: Compressed::new(&swagger_protobuf(value)), hash, made }
-    }
+/// A form of the document of everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WholeForm {
+    Json,
+    Protobuf,
 }
 
 /// Which version 3 document.
@@ -64,6 +63,7 @@ struct Part {
 struct Made {
     generation: (u64, u64),
     whole: Option<Whole>,
+    whole_protobuf: Option<Compressed>,
     index: Option<Document>,
     subjects: Arc<BTreeMap<String, Subject>>,
     /// Each is as old as the version that it tells of.
@@ -85,9 +85,24 @@ impl Documents {
     }
 
     /// The version 2 document of everything; `now` is when it is made if it is not there yet.
-    pub(super) fn whole(&self, now: SystemTime) -> Whole {
+    ///
+    /// # Errors
+    /// It cannot be compressed, which is never so.
+    pub(super) fn whole(&self, form: WholeForm, now: SystemTime) -> io::Result<Whole> {
         let mut made = self.current();
-        made.whole.get_or_insert_with(|| self.make_whole(now)).clone()
+        let document = LazyCell::new(|| self.swagger());
+        let json = match &made.whole {
+            Some(whole) => whole.clone(),
+            None => {
+                let (content, hash) = Compressed::with_tag(|out| document.write(out))?;
+                made.whole.insert(Whole { content, hash, made: now }).clone()
+            }
+        };
+        if form == WholeForm::Json {
+            return Ok(json);
+        }
+        let protobuf = made.whole_protobuf.get_or_insert_with(|| Compressed::new(&swagger_protobuf(&document)));
+        Ok(Whole { content: protobuf.clone(), ..json })
     }
 
     /// The version 3 index: where each document is.
@@ -200,13 +215,17 @@ impl Documents {
         keys
     }
 
-    fn make_whole(&self, now: SystemTime) -> Whole {
-        let custom: Vec<Custom> = self.served.all().into_iter().map(Custom::new).collect();
-        let mut all = resources::built_in(&self.served);
-        all.extend(custom.iter().flat_map(Custom::resources));
-        let mut document = swagger(&all, self.choices);
+    /// Put together version by version: what is made of the schemas of all at once would take a hundred times as much as
+    /// what is kept of it.
+    fn swagger(&self) -> Swagger {
+        let mut document = swagger(&resources::built_in(&self.served), self.choices);
+        for [group, version] in self.served.versions() {
+            let custom = self.custom(&group, &version);
+            let resources: Vec<_> = custom.iter().flat_map(Custom::resources).collect();
+            document.add(swagger(&resources, self.choices));
+        }
         self.aggregation.describe(&mut document);
-        Whole::new(&document, now)
+        document
     }
 
     fn render(&self, subject: &Subject) -> Value {
@@ -252,8 +271,8 @@ mod tests {
         let apps: Value = serde_json::from_slice(&part.json).unwrap();
         assert!(apps["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale"].is_object());
         assert!(documents.part("apis/nothing/v1", SystemTime::UNIX_EPOCH).is_none());
-        let whole = documents.whole(SystemTime::UNIX_EPOCH);
-        let whole: Value = serde_json::from_slice(&whole.json.plain().unwrap()).unwrap();
+        let whole = documents.whole(WholeForm::Json, SystemTime::UNIX_EPOCH).unwrap();
+        let whole: Value = serde_json::from_slice(&whole.content.plain().unwrap()).unwrap();
         assert!(whole["definitions"]["io.k8s.api.core.v1.Pod"].is_object());
     }
 }

@@ -13,7 +13,6 @@ use std::time::Duration;
 use api_machinery::status::ApiError;
 use api_machinery::value::Value;
 use async_trait::async_trait;
-use bytes::Bytes;
 use component_base::Gates;
 use component_base::serving::Response;
 use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, EXPIRES, LAST_MODIFIED, LOCATION, VARY};
@@ -30,7 +29,7 @@ use crate::negotiate::preferred;
 use crate::routes::{Endpoint, Routes};
 use content::{Conditions, bare, mark, put};
 use document::Document;
-use documents::{Documents, Whole};
+use documents::{Documents, WholeForm};
 
 const VERSION_2: &str = "/openapi/v2";
 const VERSION_3: &str = "/openapi/v3";
@@ -77,11 +76,12 @@ impl Endpoint for Version2 {
         let gzip = request.preferences().gzip && !conditions.wants_part();
         // Making documents takes a while; other requests must not wait for it.
         let made = tokio::task::spawn_blocking(move || {
-            let whole = documents.whole(now);
+            let form = if media == JSON { WholeForm::Json } else { WholeForm::Protobuf };
+            let whole = documents.whole(form, now)?;
             if conditions.has(&whole.hash, Some(whole.made)) {
                 return Ok((bare(StatusCode::NOT_MODIFIED), whole));
             }
-            let content = content(&whole, media, gzip)?;
+            let content = if gzip { whole.content.packed() } else { whole.content.plain()? };
             let media = if media == JSON { JSON } else { PROTOBUF_2 };
             Ok((conditions.answer(content, media, &whole.hash, Some(whole.made)), whole))
         });
@@ -100,11 +100,6 @@ impl Endpoint for Version2 {
 /// The document of version 2 can be had compressed, whether it is or not.
 fn vary_by_form(response: &mut Response) {
     response.headers_mut().append(VARY, HeaderValue::from_static("Accept-Encoding"));
-}
-
-fn content(whole: &Whole, media: &str, gzip: bool) -> std::io::Result<Bytes> {
-    let form = if media == JSON { &whole.json } else { &whole.protobuf };
-    if gzip { Ok(form.packed()) } else { form.plain() }
 }
 
 struct Version3 {

@@ -88,10 +88,10 @@ pub(super) fn discovery_definitions(dialect: Dialect) -> BTreeMap<String, Value>
 }
 
 /// Drops models that no operation leads to.
-pub(super) fn keep_reachable(models: &mut BTreeMap<String, Value>, paths: &Value) {
+pub(super) fn keep_reachable<'v>(models: &mut BTreeMap<String, Value>, operations: impl Iterator<Item = &'v Value>) {
     let mut reached = BTreeSet::new();
     let mut next = Vec::new();
-    collect_references(paths, &mut next);
+    operations.for_each(|operation| collect_references(operation, &mut next));
     while let Some(name) = next.pop() {
         if let Some(model) = models.get(&name).filter(|_| !reached.contains(&name)) {
             collect_references(model, &mut next);

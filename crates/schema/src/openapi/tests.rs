@@ -165,7 +165,7 @@ fn models_are_upstreams() {
 #[test]
 fn swagger_models_are_upstreams() {
     let golden = golden("swagger.json");
-    let document = swagger(&resources(), Choices::Told);
+    let document = swagger(&resources(), Choices::Told).to_value();
     let models = |document: &Value| document["definitions"].as_object().cloned().unwrap_or_default();
     let mut found = differences(&models(&document), &models(&golden));
     // Options and events are listed for every version that is served: here few, there all.
@@ -286,7 +286,7 @@ fn custom_resources_are_published() {
     assert_eq!(document["info"]["title"], json!("Kubernetes CRD Swagger"));
     assert_eq!(types(&document["components"]), "schemas");
     assert_eq!(document["paths"].as_object().unwrap().len(), 3, "no document of what is served, no old watches");
-    let swagger = swagger(&[crontabs], Choices::Told);
+    let swagger = swagger(&[crontabs], Choices::Told).to_value();
     let old = &swagger["definitions"]["com.example.stable.v1.CronTab"]["properties"]["spec"]["properties"];
     assert_eq!(old["size"], json!({"type": "integer"}));
     assert_eq!(old["port"], json!({"x-kubernetes-int-or-string": true}));

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::models::{Choices, definitions, discovery_definitions, keep_reachable};
 use super::operations::{self, Answer, Body, Operation, path_parameters};
+use super::swagger::Swagger;
 use super::v3::description;
 use super::{Dialect, Resource, operation_group, short_group, version_prefix};
 
@@ -19,7 +20,7 @@ const PATCHES: [&str; 4] = [
 ];
 
 /// The document of everything that is served.
-pub fn swagger(resources: &[Resource<'_>], choices: Choices) -> Value {
+pub fn swagger(resources: &[Resource<'_>], choices: Choices) -> Swagger {
     let mut versions: Vec<(&str, &str)> = resources.iter().map(|resource| (resource.group, resource.version)).collect();
     versions.sort_unstable();
     versions.dedup();
@@ -41,16 +42,8 @@ pub fn swagger(resources: &[Resource<'_>], choices: Choices) -> Value {
     }
     let mut models = definitions(resources, Dialect::V2, choices);
     models.extend(discovery_definitions(Dialect::V2));
-    let paths = json!(paths);
-    keep_reachable(&mut models, &paths);
-    json!({
-        "swagger": "2.0",
-        "info": {"title": "Kubernetes", "version": "unversioned"},
-        "paths": paths,
-        "definitions": models,
-        "securityDefinitions": {"BearerToken": {"in": "header", "name": "authorization", "type": "apiKey"}},
-        "security": [{"BearerToken": []}],
-    })
+    keep_reachable(&mut models, paths.values().flat_map(Map::values));
+    Swagger::new(paths.into_iter().map(|(path, item)| (path.to_owned(), Value::Object(item))), models)
 }
 
 fn version_discovery(group: &str, version: &str) -> Operation {

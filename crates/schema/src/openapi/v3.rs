@@ -153,7 +153,7 @@ fn document(all: &[Operation], mut models: BTreeMap<String, Value>) -> Value {
         }
     }
     let paths = json!(paths);
-    keep_reachable(&mut models, &paths);
+    keep_reachable(&mut models, std::iter::once(&paths));
     around(paths, models)
 }
 

@@ -7,6 +7,8 @@
 use api_machinery::protobuf::Encoder;
 use serde_json::{Map, Value};
 
+use super::swagger::{Member, Section, Swagger, value_of};
+
 mod v2;
 mod v3;
 
@@ -59,10 +61,31 @@ const YAML: u32 = 2;
 
 /// A document of version 2 as a gnostic `openapi.v2.Document`.
 #[must_use]
-pub fn swagger_protobuf(document: &Value) -> Vec<u8> {
+pub fn swagger_protobuf(document: &Swagger) -> Vec<u8> {
     let mut out = Encoder::default();
-    members(&mut out, document, &v2::DOCUMENT);
+    let mut members = document.members();
+    for (name, number, form) in v2::DOCUMENT.fields.iter().rev() {
+        match (members.remove(name), form) {
+            (Some(Member::Section(entries)), Form::Message(message)) => {
+                out.message(*number, |out| section(out, entries, message));
+            }
+            (Some(Member::Value(value)), form) => field(&mut out, *number, &value, *form),
+            _ => {}
+        }
+    }
     out.into_vec()
+}
+
+/// Writes the entries of a section, each read for itself.
+fn section(out: &mut Encoder, section: &Section, message: &Message) {
+    let is_extension = |name: &str| message.extensions != 0 && name.starts_with("x-");
+    let extensions = (message.extensions != 0).then_some((message.extensions, Form::Any));
+    for (form, extension) in [(extensions, true), (message.others, false)] {
+        let Some(form) = form else { continue };
+        for (name, text) in section.iter().rev().filter(|(name, _)| is_extension(name) == extension) {
+            value_of(text).into_iter().for_each(|value| entry(out, name, &value, form));
+        }
+    }
 }
 
 /// A document of version 3 as a gnostic `openapi.v3.Document`.
@@ -97,11 +120,15 @@ fn members(out: &mut Encoder, value: &Value, message: &Message) {
 /// Writes some members of a map as pairs of name and value.
 fn entries(out: &mut Encoder, map: &Map<String, Value>, (number, form): (u32, Form), wanted: impl Fn(&str) -> bool) {
     for (name, value) in map.iter().rev().filter(|(name, _)| wanted(name)) {
-        out.message(number, |out| {
-            field(out, VALUE, value, form);
-            out.bytes(NAME, name.as_bytes());
-        });
+        entry(out, name, value, (number, form));
     }
+}
+
+fn entry(out: &mut Encoder, name: &str, value: &Value, (number, form): (u32, Form)) {
+    out.message(number, |out| {
+        field(out, VALUE, value, form);
+        out.bytes(NAME, name.as_bytes());
+    });
 }
 
 fn field(out: &mut Encoder, number: u32, value: &Value, form: Form) {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schema::openapi::Swagger;
 use serde_json::{Map, Value};
 
 use super::part::{DEFINITION, Part, references};
@@ -12,37 +13,36 @@ const NAMESAKES: usize = 100;
 const KINDS: &str = "x-kubernetes-group-version-kind";
 
 /// Puts a part in the place of whatever a document says of the same paths.
-pub(super) fn merge(document: &mut Value, part: &Part, prefix: &str) {
-    let names = names(document.get("definitions").and_then(Value::as_object), part);
-    if let Some(Value::Object(paths)) = document.get_mut("paths") {
-        let below = format!("{prefix}/");
-        paths.retain(|path, _| path != prefix && !path.starts_with(&below));
-        for (path, item) in &part.paths {
-            paths.insert(path.clone(), renamed(item, &names));
-        }
+pub(super) fn merge(document: &mut Swagger, part: &Part, prefix: &str) {
+    let names = names(|name| document.definition(name), part);
+    let below = format!("{prefix}/");
+    document.retain_paths(|path| path != prefix && !path.starts_with(&below));
+    for (path, item) in &part.paths {
+        document.set_path(path.clone(), &renamed(item, &names));
     }
-    if let Some(Value::Object(definitions)) = document.get_mut("definitions") {
-        for (name, definition) in &part.definitions {
-            let Some(name) = names.get(name) else { continue };
-            match definitions.get_mut(name) {
-                Some(own) => add_kinds(own, definition),
-                None => drop(definitions.insert(name.clone(), renamed(definition, &names))),
+    for (name, definition) in &part.definitions {
+        let Some(name) = names.get(name) else { continue };
+        let next = match document.definition(name) {
+            Some(mut own) => {
+                add_kinds(&mut own, definition);
+                own
             }
-        }
+            None => renamed(definition, &names),
+        };
+        document.set_definition(name.clone(), &next);
     }
 }
 
 /// What the definitions of a part are called in a document: one that says something else under the same name, or refers
 /// to one that does, gets another.
-fn names(known: Option<&Map<String, Value>>, part: &Part) -> BTreeMap<String, String> {
-    let known = |name: &str| known.and_then(|known| known.get(name));
-    let differing = differing(known, part);
+fn names(known: impl Fn(&str) -> Option<Value>, part: &Part) -> BTreeMap<String, String> {
+    let differing = differing(&known, part);
     let named = |(name, definition): (&String, &Value)| {
         if !differing.contains(name) {
             return Some((name.clone(), name.clone()));
         }
         let is_free = |other: &String| {
-            let fits = known(other).is_none_or(|own| is_clear(definition) && is_same(own, definition));
+            let fits = known(other).is_none_or(|own| is_clear(definition) && is_same(&own, definition));
             fits && !part.definitions.contains_key(other)
         };
         let other = (2..NAMESAKES).map(|number| format!("{name}_v{number}")).find(is_free)?;
@@ -59,7 +59,7 @@ fn is_clear(definition: &Value) -> bool {
 }
 
 /// The names that mean something else in a document, by themselves or by what they refer to.
-fn differing<'a>(known: impl Fn(&str) -> Option<&'a Value>, part: &Part) -> BTreeSet<String> {
+fn differing(known: impl Fn(&str) -> Option<Value>, part: &Part) -> BTreeSet<String> {
     let mut referrers: BTreeMap<String, Vec<&String>> = BTreeMap::new();
     for (name, definition) in &part.definitions {
         let mut names = BTreeSet::new();
@@ -67,7 +67,7 @@ fn differing<'a>(known: impl Fn(&str) -> Option<&'a Value>, part: &Part) -> BTre
         names.into_iter().for_each(|own| referrers.entry(own).or_default().push(name));
     }
     let differs =
-        |(name, own): (&String, &Value)| known(name).is_some_and(|known| !is_same(known, own)).then(|| name.clone());
+        |(name, own): (&String, &Value)| known(name).is_some_and(|known| !is_same(&known, own)).then(|| name.clone());
     let mut next: Vec<String> = part.definitions.iter().filter_map(differs).collect();
     let mut found = BTreeSet::new();
     while let Some(name) = next.pop() {
@@ -133,17 +133,26 @@ mod tests {
         Part { paths, definitions }
     }
 
+    fn document(paths: Value, definitions: Value) -> Swagger {
+        let Part { paths, definitions } = part(paths, definitions);
+        let mut made = Swagger::default();
+        paths.into_iter().for_each(|(path, item)| made.set_path(path, &item));
+        definitions.into_iter().for_each(|(name, definition)| made.set_definition(name, &definition));
+        made
+    }
+
     fn reference(name: &str) -> Value {
         json!({"$ref": format!("#/definitions/{name}")})
     }
 
     #[test]
     fn paths_of_the_version_are_replaced() {
-        let mut whole = json!({"paths": {"/apis/g.io/v1": {}, "/apis/g.io/v1/old": {}, "/apis/g.io/v10/kept": {}}, "definitions": {}});
+        let paths = json!({"/apis/g.io/v1": {}, "/apis/g.io/v1/old": {}, "/apis/g.io/v10/kept": {}});
+        let mut whole = document(paths, json!({}));
         let part = part(json!({"/apis/g.io/v1/new": {"get": {"schema": reference("A")}}}), json!({"A": {}}));
         merge(&mut whole, &part, PREFIX);
         let paths = json!({"/apis/g.io/v1/new": {"get": {"schema": reference("A")}}, "/apis/g.io/v10/kept": {}});
-        assert_eq!(whole, json!({"paths": paths, "definitions": {"A": {}}}));
+        assert_eq!(whole, document(paths, json!({"A": {}})));
     }
 
     #[test]
@@ -193,9 +202,9 @@ mod tests {
             ),
         ];
         for (name, known, definitions, expected) in cases {
-            let mut whole = json!({"paths": {}, "definitions": known});
+            let mut whole = document(json!({}), known);
             merge(&mut whole, &part(json!({}), definitions), PREFIX);
-            assert_eq!(whole["definitions"], expected, "{name}");
+            assert_eq!(whole, document(json!({}), expected), "{name}");
         }
     }
 }

@@ -8,7 +8,7 @@ pub(super) mod part;
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use schema::openapi::Swagger;
 
 use super::known::Known;
 use super::table::{GroupVersions, Remote};
@@ -76,7 +76,7 @@ impl Specs {
     }
 
     /// Adds the parts to a document; what it says itself of their paths goes.
-    pub(super) fn merge_into(&self, document: &mut Value, table: &GroupVersions) {
+    pub(super) fn merge_into(&self, document: &mut Swagger, table: &GroupVersions) {
         for remote in table.remotes() {
             let Some(part) = self.parts.of(&remote.name).flatten() else { continue };
             merge::merge(document, &part, &remote.path());
