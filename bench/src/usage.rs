@@ -29,6 +29,17 @@ pub fn resident_bytes(pid: u32) -> io::Result<u64> {
     Ok(Proc::system().stat(pid)?.resident_pages * PAGE_BYTES)
 }
 
+/// The most memory of `pid` that was in RAM at any time of its life.
+///
+/// # Errors
+/// There is no such process.
+pub fn most_resident_bytes(pid: u32) -> io::Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let kib =
+        status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB")?.trim().parse().ok());
+    kib.map(|kib: u64| kib * 1024).ok_or_else(|| io::Error::other("the kernel does not tell it"))
+}
+
 /// The processor time that a process uses between two moments.
 #[derive(Debug)]
 pub struct CpuMeter {

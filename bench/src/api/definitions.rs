@@ -1,5 +1,7 @@
 //! Many definitions of custom resources at once: what each takes of memory and processor time, until the last one is in
-//! discovery, and what documents of all of them take to make.
+//! discovery and when nobody has asked for them for some minutes, and what documents of all of them take to make.
+
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
@@ -14,7 +16,7 @@ use crate::etcd::Etcd;
 use crate::figure::Figure;
 use crate::identity::Identity;
 use crate::sample::Stopwatch;
-use crate::usage::{CpuMeter, resident_bytes};
+use crate::usage::{CpuMeter, most_resident_bytes, resident_bytes};
 
 /// How many groups the definitions are spread over, as large sets of them are.
 const GROUPS: usize = 40;
@@ -23,6 +25,9 @@ const BRANCHES: usize = 12;
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /// A tenth of what upstream is known to take.
 const PROMISED_KIB: f64 = 100.0;
+/// Within two rounds of a minute, and what they themselves take, caches put to rest what nobody has asked for since.
+const ROUND: Duration = Duration::from_secs(30);
+const ROUNDS_UNTIL_REST: usize = 5;
 /// How often discovery is asked whether all are there, at most; each answer takes as long as the machine needs.
 const MOST_QUESTIONS: usize = 10_000;
 
@@ -51,16 +56,29 @@ async fn over(options: &Options, count: usize, storage: Storage<'_>, suffix: &st
     let after = resident_bytes(site.server.pid())?;
     Figure::alone(format!("definitions-seconds{suffix}"), seconds, "s").print()?;
     Figure::alone(format!("definition-cpu{suffix}"), used * 1e3 / as_float(count), "ms").print()?;
-    let each = as_float(after.saturating_sub(before)) / 1024.0 / as_float(count);
-    Figure::beside_promised(format!("definition-memory{suffix}"), each, PROMISED_KIB, "KiB").print()?;
+    let each = |resident: u64| as_float(resident.saturating_sub(before)) / 1024.0 / as_float(count);
+    Figure::beside_promised(format!("definition-memory{suffix}"), each(after), PROMISED_KIB, "KiB").print()?;
+    until_rest(&site).await?;
+    let at_rest = each(resident_bytes(site.server.pid())?);
+    Figure::beside_promised(format!("definition-memory-at-rest{suffix}"), at_rest, PROMISED_KIB, "KiB").print()?;
     for (name, path) in [("openapi-v3-index", "/openapi/v3"), ("openapi-v2", "/openapi/v2"), ("discovery", "/apis")] {
         let cpu = CpuMeter::start(site.server.pid())?;
         site.call(Method::GET, path, Bytes::new()).await?.ok().with_context(|| path.to_owned())?;
         Figure::alone(format!("definitions-{name}-cpu{suffix}"), cpu.seconds()? * 1e3, "ms").print()?;
     }
-    let documents = resident_bytes(site.server.pid())?.saturating_sub(before);
-    let each = as_float(documents) / 1024.0 / as_float(count);
-    Figure::alone(format!("definition-memory-with-documents{suffix}"), each, "KiB").print()?;
+    let documents = each(resident_bytes(site.server.pid())?);
+    Figure::alone(format!("definition-memory-with-documents{suffix}"), documents, "KiB").print()?;
+    let most = each(most_resident_bytes(site.server.pid())?);
+    Figure::alone(format!("definition-memory-at-most{suffix}"), most, "KiB").print()?;
+    Ok(())
+}
+
+async fn until_rest(site: &Site) -> Result<()> {
+    for _ in 0..ROUNDS_UNTIL_REST {
+        tokio::time::sleep(ROUND).await;
+        // Else the server closes the connections.
+        site.call(Method::GET, "/version", Bytes::new()).await?.ok()?;
+    }
     Ok(())
 }
 

@@ -4,54 +4,58 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-use api_machinery::object::{Object, Unstructured};
+use api_machinery::json;
+use api_machinery::object::Unstructured;
 use api_machinery::value::Value;
-use api_types::apiextensions_v1::CustomResourceDefinition;
-use kinds::apiextensions_v1::schema_of;
+use api_types::apiextensions_v1::{CustomResourceDefinitionVersion, JSONSchemaProps};
+use kinds::apiextensions_v1::schema_value;
 use parking_lot::RwLock;
 use schema::Structural;
 use schema::apply::CustomVersions;
+use sha2::{Digest as _, Sha256};
 
 /// The schema of one version of a definition. It is unpacked when it is first needed: of most definitions that are
-/// installed there are no objects, and what is unpacked is larger than the definition.
+/// installed there are no objects, and a schema is a tenth or less of its size packed.
 pub(crate) struct VersionSchema {
-    /// The definition, which its cache holds as well.
-    definition: RwLock<Arc<dyn Object>>,
-    version: String,
+    /// In JSON, as the definition has it; nothing where it has none.
+    packed: Option<Box<[u8]>>,
     unpacked: OnceLock<Structural>,
 }
 
 impl VersionSchema {
-    /// The schema of a version by name.
-    pub(crate) fn new(definition: &Arc<dyn Object>, version: &str) -> Self {
-        let definition = RwLock::new(Arc::clone(definition));
-        Self { definition, version: version.to_owned(), unpacked: OnceLock::new() }
-    }
-
-    /// Holds the definition as its cache holds it now, with the same schema, in the place of what the cache has let go of.
-    pub(crate) fn hold(&self, definition: &Arc<dyn Object>) {
-        *self.definition.write() = Arc::clone(definition);
+    /// That of a version.
+    pub(crate) fn new(version: &CustomResourceDefinitionVersion) -> Self {
+        let declared = version.schema.as_ref().and_then(|schema| schema.open_apiv3_schema.as_deref());
+        let pack = |schema| lz4_flex::block::compress_prepend_size(json::encode(schema).as_bytes()).into();
+        Self { packed: declared.map(|schema| pack(schema)), unpacked: OnceLock::new() }
     }
 
     /// A schema that is unpacked already.
     #[cfg(test)]
     pub(crate) fn of(schema: Structural) -> Self {
-        let definition = RwLock::new(Arc::new(CustomResourceDefinition::default()) as _);
-        Self { definition, version: String::new(), unpacked: OnceLock::from(schema) }
+        Self { packed: None, unpacked: OnceLock::from(schema) }
+    }
+
+    /// Equal for equal schemas.
+    pub(crate) fn digest(&self) -> [u8; 32] {
+        Sha256::digest(self.packed.as_deref().unwrap_or_default()).into()
     }
 
     /// As the definition has it.
     pub(crate) fn declared(&self) -> Value {
-        let definition = Arc::clone(&self.definition.read());
-        let definition = definition.downcast_ref::<CustomResourceDefinition>();
-        let mut versions = definition.into_iter().flat_map(|definition| &definition.spec.versions);
-        versions.find(|own| own.name == self.version).map(schema_of).unwrap_or_default()
+        let schema = self.packed.as_ref().map(|packed| {
+            let text = lz4_flex::block::decompress_size_prepended(packed).expect("invariant: `new` has packed it");
+            let mut schema = JSONSchemaProps::default();
+            json::decode(&text, &mut schema).expect("invariant: `new` has written it");
+            schema
+        });
+        schema_value(schema.as_ref())
     }
 }
 
 impl std::fmt::Debug for VersionSchema {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("VersionSchema").field("version", &self.version).finish_non_exhaustive()
+        out.debug_struct("VersionSchema").finish_non_exhaustive()
     }
 }
 
@@ -164,5 +168,31 @@ impl CustomKinds {
     #[must_use]
     pub(crate) fn get(&self, group: &str, version: &str, resource: &str) -> Option<Arc<CustomKind>> {
         self.served.read().get(group)?.get(&(version.to_owned(), resource.to_owned())).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api_types::apiextensions_v1::CustomResourceValidation;
+    use kinds::apiextensions_v1::schema_of;
+
+    use super::*;
+
+    #[test]
+    fn a_schema_is_declared_as_its_definition_has_it() {
+        let text =
+            r#"{"type":"object","maximum":1,"properties":{"a":{"default":{"b":[1.50,"\u2028"]},"minimum":0.1}}}"#;
+        let version = |text: Option<&str>| {
+            let mut schema = JSONSchemaProps::default();
+            text.iter().for_each(|text| drop(json::decode(text.as_bytes(), &mut schema).unwrap()));
+            let schema = CustomResourceValidation { open_apiv3_schema: text.map(|_| Arc::new(schema)) };
+            CustomResourceDefinitionVersion { schema: Some(schema), ..CustomResourceDefinitionVersion::default() }
+        };
+        let [some, none] = [Some(text), None].map(version);
+        for version in [&some, &none] {
+            assert_eq!(VersionSchema::new(version).declared(), schema_of(version));
+        }
+        let digest = |version: &CustomResourceDefinitionVersion| VersionSchema::new(version).digest();
+        assert!(digest(&some) == digest(&some.clone()) && digest(&some) != digest(&none));
     }
 }

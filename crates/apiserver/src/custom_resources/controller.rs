@@ -69,16 +69,17 @@ impl PostStartHook for DefinitionController {
         let (ready, synced) = tokio::sync::oneshot::channel();
         let follower = Follower {
             cx: Arc::clone(cx),
+            resource,
             served: Arc::clone(&self.served),
             definitions: Definitions::default(),
             installed: BTreeMap::new(),
-            dirty: BTreeSet::new(),
+            dirty: BTreeMap::new(),
             cleanups: BTreeMap::new(),
             judgements: Judgements::default(),
             emptied: mpsc::channel(EMPTIED_MAX),
             ready: Mutex::new(Some(ready)),
         };
-        cx.tasks().spawn_cancellable("custom-resource-definitions", follower.run(resource));
+        cx.tasks().spawn_cancellable("custom-resource-definitions", follower.run());
         synced.await.map_err(|_| HookError::Ending)
     }
 }
@@ -93,11 +94,14 @@ struct Filling {
 /// Follows definitions and does what they ask for.
 struct Follower {
     cx: Arc<ApiCx>,
+    /// That of definitions.
+    resource: Arc<Resource>,
     served: Arc<ServedKinds>,
     definitions: Definitions,
     installed: BTreeMap<String, InService>,
-    /// The names of the definitions that something has to be done about.
-    dirty: BTreeSet<String>,
+    /// The definitions that something has to be done about, by name, as they were last seen. No other is kept: all of
+    /// them with their schemas would be most of what a server of many definitions takes.
+    dirty: BTreeMap<String, Option<Known>>,
     /// The definitions whose objects are being deleted, by uid, and whether all are gone.
     cleanups: BTreeMap<String, bool>,
     judgements: Judgements,
@@ -106,15 +110,15 @@ struct Follower {
 }
 
 impl Follower {
-    async fn run(mut self, resource: Arc<Resource>) {
+    async fn run(mut self) {
         loop {
-            resource.ready().await;
-            self.follow(&resource).await;
+            self.resource.ready().await;
+            self.follow().await;
             tokio::time::sleep(RETRY_DELAY).await;
         }
     }
 
-    async fn follow(&mut self, resource: &Arc<Resource>) {
+    async fn follow(&mut self) {
         let options = ListOptions {
             watch: true,
             allow_watch_bookmarks: true,
@@ -124,7 +128,8 @@ impl Follower {
             resource_version: "0".to_owned(),
             ..ListOptions::default()
         };
-        let mut watch = match resource.watch(&server_request(resource.rule_context(), ""), &options, None).await {
+        let request = server_request(self.resource.rule_context(), "");
+        let mut watch = match self.resource.watch(&request, &options, None).await {
             Ok(watch) => watch,
             Err(error) => {
                 tracing::warn!(%error, "Watching definitions of custom resources failed");
@@ -138,7 +143,7 @@ impl Follower {
                 event = watch.next() => event,
                 Some(emptied) = self.emptied.1.recv(), if filling.is_done => {
                     self.cleanups.insert(emptied.uid, true);
-                    self.dirty.insert(emptied.name);
+                    self.dirty.entry(emptied.name).or_default();
                     self.reconcile().await;
                     continue;
                 }
@@ -203,37 +208,48 @@ impl Follower {
         let (spec, status) = (&definition.spec, &definition.status);
         let terminating = definition.metadata.deletion_timestamp.is_some();
         self.cx.custom_kinds().set_terminating(&spec.group, &spec.names.plural, terminating);
-        self.dirty.insert(definition.metadata.name.clone());
-        let former = self.definitions.insert(known.clone());
-        if former.is_some_and(|former| former.get().status.accepted_names != status.accepted_names) {
+        let former = self.definitions.insert(definition);
+        if former.is_some_and(|former| former.granted != status.accepted_names) {
             // A name may have become free.
-            self.dirty.extend(self.definitions.waiting(&spec.group));
+            self.look_at_waiting(&spec.group);
+        }
+        self.dirty.insert(definition.metadata.name.clone(), Some(known.clone()));
+    }
+
+    fn look_at_waiting(&mut self, group: &str) {
+        for name in self.definitions.waiting(group) {
+            self.dirty.entry(name.clone()).or_default();
         }
     }
 
     fn forget(&mut self, name: &str) {
         let Some(gone) = self.definitions.remove(name) else { return };
-        let definition = gone.get();
-        let spec = &definition.spec;
-        self.cx.custom_kinds().set_terminating(&spec.group, &spec.names.plural, false);
-        self.cleanups.remove(&definition.metadata.uid);
+        self.cx.custom_kinds().set_terminating(&gone.group, &gone.wanted.plural, false);
+        self.cleanups.remove(&gone.uid);
         self.judgements.forget(name);
-        self.dirty.insert(name.to_owned());
-        self.dirty.extend(self.definitions.waiting(&spec.group));
+        self.dirty.insert(name.to_owned(), None);
+        self.look_at_waiting(&gone.group);
     }
 
     /// Brings the definitions that something has to be done about up to date, the oldest first, as they keep their names;
     /// those that fail stay noted.
     async fn reconcile(&mut self) {
-        let age = |name: &String| self.definitions.get(name).map(|known| known.get().metadata.creation_timestamp);
-        let mut names: Vec<_> = std::mem::take(&mut self.dirty).into_iter().map(|name| (age(&name), name)).collect();
-        names.sort();
-        for (_, name) in names {
-            if let Err(error) = self.reconcile_one(&name).await {
+        let age = |name: &String| self.definitions.get(name).map(|own| own.created);
+        let mut due: Vec<_> =
+            std::mem::take(&mut self.dirty).into_iter().map(|(name, known)| (age(&name), name, known)).collect();
+        due.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
+        for (_, name, known) in due {
+            if let Err(error) = self.reconcile_one(&name, known).await {
                 tracing::warn!(%error, name, "A definition of custom resources could not be brought into service");
-                self.dirty.insert(name);
+                self.dirty.entry(name).or_default();
             }
         }
+    }
+
+    /// A definition as its cache holds it. The cache is never older than what was told of it, and where the definition is
+    /// gone an event that says so is on its way.
+    fn at_hand(&self, name: &str) -> Option<Known> {
+        Known::new(self.resource.one_at_hand("", name)?.shared_object())
     }
 
     fn withdraw(&mut self, name: &str) {
@@ -242,11 +258,12 @@ impl Follower {
         }
     }
 
-    async fn reconcile_one(&mut self, name: &str) -> Result<(), ApiError> {
-        let Some(known) = self.definitions.get(name).cloned() else {
+    async fn reconcile_one(&mut self, name: &str, known: Option<Known>) -> Result<(), ApiError> {
+        if self.definitions.get(name).is_none() {
             self.withdraw(name);
             return Ok(());
-        };
+        }
+        let Some(known) = known.or_else(|| self.at_hand(name)) else { return Ok(()) };
         let definition = known.get();
         if definition.metadata.deletion_timestamp.is_some() {
             return self.finalize(definition.clone()).await;
@@ -261,7 +278,7 @@ impl Follower {
         if !may_be_served(definition) {
             return Ok(());
         }
-        self.put_into_service(&known).await?;
+        self.put_into_service(definition).await?;
         if conditions::is_true(definition, "Established") {
             return Ok(());
         }
@@ -286,19 +303,17 @@ impl Follower {
     }
 
     /// Serves a definition as it is now. What is in service stays until the new versions can take its place.
-    async fn put_into_service(&mut self, known: &Known) -> Result<(), ApiError> {
-        let definition = known.get();
+    async fn put_into_service(&mut self, definition: &CustomResourceDefinition) -> Result<(), ApiError> {
         let (meta, names) = (&definition.metadata, &definition.status.accepted_names);
         let is_current = |former: &InService| {
             former.uid == meta.uid && former.generation == meta.generation && former.names == *names
         };
         let former = self.installed.get(&meta.name);
-        if let Some(current) = former.filter(|former| is_current(former)) {
-            known.hold(&current.installed.schemas);
+        if former.is_some_and(is_current) {
             return Ok(());
         }
         let former = former.map(|former| &former.installed);
-        let ready = install::make(&self.cx, known, former);
+        let ready = install::make(&self.cx, definition, former);
         if former.is_some() {
             // Objects that cannot be read any more must not keep the former versions in service for ever.
             let _ = tokio::time::timeout(FILL_LIMIT, ready.filled()).await;
@@ -316,10 +331,8 @@ impl Follower {
         if !definition.metadata.finalizers.iter().any(|own| own == FINALIZER) {
             return Ok(());
         }
-        if may_be_served(&definition)
-            && let Some(known) = self.definitions.get(&name).cloned()
-        {
-            self.put_into_service(&known).await?;
+        if may_be_served(&definition) {
+            self.put_into_service(&definition).await?;
         }
         let now = self.cx.clock().wall().into();
         let of_cleanup = self.cleanups.get(&definition.metadata.uid).copied();

@@ -2,21 +2,17 @@
 
 use std::sync::{Arc, OnceLock};
 
-use api_machinery::value::Value;
 use api_types::apiextensions_v1::constants::{conversion_strategy_type, resource_scope};
 use api_types::apiextensions_v1::{
     CustomResourceDefinition, CustomResourceDefinitionSpec, CustomResourceDefinitionVersion,
 };
-use kinds::apiextensions_v1::schema_of;
 use kinds::info::ResourceInfo;
 use registry::{Conversion, Resource, RulesRef, Setup, StorageMedia};
 use schema::JsonPath;
-use sha2::{Digest as _, Sha256};
 
 use super::columns;
 use super::conversion::{Caller, Side, WebhookConversion};
 use super::facts::{CustomInfo, Declared};
-use super::known::Known;
 use super::rules::CustomRules;
 use super::scale::{ScalePath, ScalePaths};
 use super::served::{ServedKind, ServedKinds};
@@ -51,7 +47,6 @@ struct StoredForm {
 /// What is in service for a definition.
 pub(super) struct Installed {
     pub(super) infos: Vec<Arc<CustomInfo>>,
-    pub(super) schemas: Arc<VersionSchemas>,
     /// One of its versions, and how they are stored; nothing where none is served.
     stored: Option<(Arc<Resource>, StoredForm)>,
 }
@@ -59,20 +54,19 @@ pub(super) struct Installed {
 /// Versions that nobody finds yet.
 pub(super) struct Ready {
     versions: Vec<(Arc<Resource>, Arc<CustomKind>, ServedKind)>,
-    schemas: Arc<VersionSchemas>,
     form: StoredForm,
 }
 
 /// Makes all versions of a definition that are to be served, the stored one first, as the others share its cache. They
 /// take over the cache of what is in service if that would read the same from the store.
-pub(super) fn make(cx: &ApiCx, known: &Known, former: Option<&Installed>) -> Ready {
-    let definition = known.get();
+pub(super) fn make(cx: &ApiCx, definition: &CustomResourceDefinition, former: Option<&Installed>) -> Ready {
     let spec = &definition.spec;
     let stored = spec.versions.iter().find(|version| version.storage).map_or("", |version| version.name.as_str());
     let mut versions: Vec<&CustomResourceDefinitionVersion> = spec.versions.iter().collect();
     versions.sort_by_key(|version| !version.storage);
-    let schema =
-        |own: &&CustomResourceDefinitionVersion| (format!("{}/{}", spec.group, own.name), known.schema(&own.name));
+    let schema = |own: &&CustomResourceDefinitionVersion| {
+        (format!("{}/{}", spec.group, own.name), Arc::new(VersionSchema::new(own)))
+    };
     let schemas = Arc::new(VersionSchemas(versions.iter().map(schema).collect()));
     let prepare = |(version, (_, schema)): (&&CustomResourceDefinitionVersion, &(String, Arc<VersionSchema>))| {
         prepare(definition, version, stored, (schema, &schemas))
@@ -88,7 +82,7 @@ pub(super) fn make(cx: &ApiCx, known: &Known, former: Option<&Installed>) -> Rea
         kind: definition.status.accepted_names.kind.clone(),
         preserve_unknown_fields: spec.preserve_unknown_fields,
         converts: has_webhook(spec),
-        digest: versions.first().map(|first| digest(&schema_of(first))).unwrap_or_default(),
+        digest: schemas.0.first().map(|(_, first)| first.digest()).unwrap_or_default(),
     };
     let same = former.and_then(|former| former.stored.as_ref()).filter(|(_, former)| *former == form);
     let mut shared: Option<Arc<Resource>> = same.map(|(resource, _)| Arc::clone(resource));
@@ -109,7 +103,7 @@ pub(super) fn make(cx: &ApiCx, known: &Known, former: Option<&Installed>) -> Rea
         let shown = ServedKind { model: model_name(own.info.get()), info: own.info, schema };
         ready.push((resource, own.kind, shown));
     }
-    Ready { versions: ready, schemas, form }
+    Ready { versions: ready, form }
 }
 
 /// From the stored form to a version: by the definition's webhook if it has one, by name if not.
@@ -145,7 +139,7 @@ impl Ready {
 /// Puts versions into service: in the place of those of the same name, so that nobody who asks meanwhile finds none.
 /// Others of the former ones go out of service.
 pub(super) fn put(cx: &Arc<ApiCx>, served: &ServedKinds, ready: Ready, former: Option<Installed>) -> Installed {
-    let mut installed = Installed { infos: Vec::new(), schemas: ready.schemas, stored: None };
+    let mut installed = Installed { infos: Vec::new(), stored: None };
     let first = ready.versions.first().map(|(resource, ..)| Arc::clone(resource));
     let mut replaced = Vec::new();
     for (resource, kind, shown) in ready.versions {
@@ -246,10 +240,6 @@ fn prepare(
 /// Whether objects of one version become others by a webhook.
 fn has_webhook(spec: &CustomResourceDefinitionSpec) -> bool {
     spec.conversion.as_ref().is_some_and(|conversion| conversion.strategy == conversion_strategy_type::WEBHOOK)
-}
-
-fn digest(schema: &Value) -> [u8; 32] {
-    Sha256::digest(schema.to_string().as_bytes()).into()
 }
 
 /// What to say to who uses a deprecated version: what the definition says, or else which version to use.

@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use api_machinery::object::Object;
+use api_machinery::time::Time;
 use api_types::apiextensions_v1::{CustomResourceDefinition, CustomResourceDefinitionNames};
 
-use crate::custom_kinds::{VersionSchema, VersionSchemas};
-
-/// A definition; shared with the cache of definitions, as it may be large.
+/// A definition, shared with who else reads it. It may be large: whoever keeps it keeps all of its schemas unpacked.
 #[derive(Clone)]
 pub(super) struct Known(Arc<dyn Object>);
 
@@ -20,16 +19,6 @@ impl Known {
 
     pub(super) fn get(&self) -> &CustomResourceDefinition {
         self.0.downcast_ref().expect("invariant: `new` takes nothing else")
-    }
-
-    /// The schema of a version.
-    pub(super) fn schema(&self, version: &str) -> Arc<VersionSchema> {
-        Arc::new(VersionSchema::new(&self.0, version))
-    }
-
-    /// Has schemas that are in service held by this definition, which has the same.
-    pub(super) fn hold(&self, schemas: &VersionSchemas) {
-        schemas.0.iter().for_each(|(_, schema)| schema.hold(&self.0));
     }
 }
 
@@ -51,15 +40,37 @@ pub(super) enum NameKind {
 /// Group, what it names, and the name.
 type NameClaim = (String, NameKind, String);
 
+/// What is kept of a definition for as long as it is there.
+#[derive(Debug, PartialEq)]
+pub(super) struct Summary {
+    pub(super) uid: String,
+    pub(super) created: Time,
+    pub(super) group: String,
+    pub(super) wanted: CustomResourceDefinitionNames,
+    pub(super) granted: CustomResourceDefinitionNames,
+}
+
+impl Summary {
+    fn of(definition: &CustomResourceDefinition) -> Self {
+        Self {
+            uid: definition.metadata.uid.clone(),
+            created: definition.metadata.creation_timestamp,
+            group: definition.spec.group.clone(),
+            wanted: definition.spec.names.clone(),
+            granted: definition.status.accepted_names.clone(),
+        }
+    }
+}
+
 /// All definitions by name, and who has been granted which names.
 #[derive(Default)]
 pub(super) struct Definitions {
-    all: BTreeMap<String, Known>,
+    all: BTreeMap<String, Summary>,
     granted: HashMap<NameClaim, BTreeSet<String>>,
 }
 
 impl Definitions {
-    pub(super) fn get(&self, name: &str) -> Option<&Known> {
+    pub(super) fn get(&self, name: &str) -> Option<&Summary> {
         self.all.get(name)
     }
 
@@ -67,19 +78,21 @@ impl Definitions {
         self.all.keys()
     }
 
-    pub(super) fn insert(&mut self, known: Known) -> Option<Known> {
-        let name = known.get().metadata.name.clone();
-        let former = self.remove(&name);
-        for claim in claims(known.get()) {
+    /// Takes note of a definition as it is now, and gives what was known of it before.
+    pub(super) fn insert(&mut self, definition: &CustomResourceDefinition) -> Option<Summary> {
+        let name = &definition.metadata.name;
+        let former = self.remove(name);
+        let summary = Summary::of(definition);
+        for claim in claims(&summary) {
             self.granted.entry(claim).or_default().insert(name.clone());
         }
-        self.all.insert(name, known);
+        self.all.insert(name.clone(), summary);
         former
     }
 
-    pub(super) fn remove(&mut self, name: &str) -> Option<Known> {
+    pub(super) fn remove(&mut self, name: &str) -> Option<Summary> {
         let former = self.all.remove(name)?;
-        for claim in claims(former.get()) {
+        for claim in claims(&former) {
             if let Some(owners) = self.granted.get_mut(&claim) {
                 owners.remove(name);
                 if owners.is_empty() {
@@ -97,52 +110,45 @@ impl Definitions {
         !name.is_empty() && owners.into_iter().any(|owner| *owner != own.metadata.name)
     }
 
-    /// The definitions of a group that have not been granted all that they want, the oldest first.
-    pub(super) fn waiting(&self, group: &str) -> Vec<String> {
-        let waits = |known: &&Known| {
-            let definition = known.get();
-            definition.spec.group == group && definition.spec.names != definition.status.accepted_names
-        };
-        let mut waiting: Vec<&CustomResourceDefinition> = self.all.values().filter(waits).map(Known::get).collect();
-        waiting.sort_by_key(|own| (own.metadata.creation_timestamp, own.metadata.name.clone()));
-        waiting.into_iter().map(|own| own.metadata.name.clone()).collect()
+    /// The definitions of a group that have not been granted all that they want.
+    pub(super) fn waiting(&self, group: &str) -> impl Iterator<Item = &String> {
+        let waits = move |own: &Summary| own.group == group && own.wanted != own.granted;
+        self.all.iter().filter(move |(_, own)| waits(own)).map(|(name, _)| name)
     }
 }
 
-fn claims(definition: &CustomResourceDefinition) -> Vec<NameClaim> {
-    let CustomResourceDefinitionNames { plural, singular, short_names, kind, list_kind, .. } =
-        &definition.status.accepted_names;
+fn claims(own: &Summary) -> Vec<NameClaim> {
+    let CustomResourceDefinitionNames { plural, singular, short_names, kind, list_kind, .. } = &own.granted;
     let resources = [plural, singular].into_iter().chain(short_names).map(|name| (NameKind::Resource, name));
     let kinds = [kind, list_kind].into_iter().map(|name| (NameKind::Kind, name));
     let named = resources.chain(kinds).filter(|(_, name)| !name.is_empty());
-    named.map(|(kind, name)| (definition.spec.group.clone(), kind, name.clone())).collect()
+    named.map(|(kind, name)| (own.group.clone(), kind, name.clone())).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn definition(name: &str, accepted: &str) -> Known {
+    fn definition(name: &str, accepted: &str) -> CustomResourceDefinition {
         let mut definition = CustomResourceDefinition::default();
         definition.metadata.name = name.into();
         definition.spec.group = "g".into();
         definition.spec.names.plural = name.into();
         definition.status.accepted_names.plural = accepted.into();
-        definition.into()
+        definition
     }
 
     #[test]
     fn names_are_taken_by_others_until_they_let_go() {
         let mut all = Definitions::default();
-        all.insert(definition("a", "a"));
-        all.insert(definition("b", ""));
-        let is_taken =
-            |all: &Definitions, own: &str| all.is_taken(all.get(own).unwrap().get(), NameKind::Resource, "a");
+        all.insert(&definition("a", "a"));
+        all.insert(&definition("b", ""));
+        let is_taken = |all: &Definitions, own: &str| all.is_taken(&definition(own, ""), NameKind::Resource, "a");
         assert_eq!((is_taken(&all, "a"), is_taken(&all, "b")), (false, true));
-        assert_eq!(all.waiting("g"), ["b"]);
-        all.insert(definition("a", "c"));
+        assert!(all.waiting("g").eq(["b"]));
+        all.insert(&definition("a", "c"));
         assert!(!is_taken(&all, "b"), "what is granted anew counts");
-        all.insert(definition("a", "a"));
+        all.insert(&definition("a", "a"));
         all.remove("a");
         assert!(!is_taken(&all, "b"));
     }

@@ -380,3 +380,27 @@ async fn what_a_definition_replaced_is_freed() {
     let table = api.send(&format!("GET {APPLES}"), &[("accept", TABLE)], "").await.json();
     assert_eq!(table["columnDefinitions"][1]["name"], "Color");
 }
+
+/// All schemas of a large set of definitions, unpacked, would be most of what a server takes.
+#[tokio::test(start_paused = true)]
+async fn a_definition_is_kept_by_its_cache_alone() {
+    let api = with_apples().await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let definitions = api.server.cx().registry().resource("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+    let definition = definitions.unwrap().one_at_hand("", "apples.example.com").unwrap().shared_object();
+    assert_eq!(std::sync::Arc::strong_count(&definition), 2, "the cache and this test");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_becomes_free_goes_to_who_waits_for_it() {
+    let api = with_apples().await;
+    let other = DEFINITION.replace("apple", "pear").replace("Apple", "Pear");
+    assert_eq!(api.post(DEFINITIONS, &other).await.code, 201);
+    let path = format!("{DEFINITIONS}/pears.example.com");
+    let conditions = |definition: &Value| definition["status"]["conditions"].to_string();
+    until(&api, &path, |_, definition| conditions(definition).contains("ShortNamesConflict")).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(api.delete(&format!("{DEFINITIONS}/apples.example.com")).await.code, 200);
+    until(&api, &APPLES.replace("apple", "pear"), |code, _| code == 200).await;
+    until(&api, &path, |_, definition| conditions(definition).contains("InitialNamesAccepted")).await;
+}

@@ -3,7 +3,7 @@
 use api_machinery::field_path::ErrorList;
 use api_machinery::value::{Value, struct_to_map};
 use api_types::apiextensions_v1::{
-    CustomResourceConversion, CustomResourceDefinition, CustomResourceDefinitionVersion,
+    CustomResourceConversion, CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps,
 };
 
 use super::{definition_schema, definition_validation as validation, first_form};
@@ -122,7 +122,12 @@ impl TypedRules for CustomResourceDefinitionRules {
 /// The schema of a version as JSON; an empty one where it has none.
 #[must_use]
 pub fn schema_of(version: &CustomResourceDefinitionVersion) -> Value {
-    let schema = version.schema.as_ref().and_then(|schema| schema.open_apiv3_schema.as_deref());
+    schema_value(version.schema.as_ref().and_then(|schema| schema.open_apiv3_schema.as_deref()))
+}
+
+/// A schema as a value; where there is none, that of any object.
+#[must_use]
+pub fn schema_value(schema: Option<&JSONSchemaProps>) -> Value {
     schema.map_or_else(|| serde_json::json!({"type": "object"}), |schema| Value::Object(struct_to_map(schema)))
 }
 

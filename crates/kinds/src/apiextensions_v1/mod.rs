@@ -12,7 +12,7 @@ mod schema_defaults;
 
 use crate::rules::{Rules, Typed};
 
-pub use custom_resource_definition::{FINALIZER, schema_of};
+pub use custom_resource_definition::{FINALIZER, schema_of, schema_value};
 pub use definition_conversion::has_readable_bundle;
 
 /// The rules of each kind of the group version.
