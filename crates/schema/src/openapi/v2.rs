@@ -19,7 +19,7 @@ const PATCHES: [&str; 4] = [
     "application/apply-patch+yaml",
 ];
 
-/// The document of everything that is served.
+/// The document of what is served.
 pub fn swagger(resources: &[Resource<'_>], choices: Choices) -> Swagger {
     let mut versions: Vec<(&str, &str)> = resources.iter().map(|resource| (resource.group, resource.version)).collect();
     versions.sort_unstable();
