@@ -118,6 +118,10 @@ bench-policies: ## What policies, a webhook and the audit log add to a create, a
 	$(CARGO) build --locked --release -p bench -p bin-kube-apiserver --bin bench-api --bin kube-apiserver
 	$(BIN)/bench-api --bin-dir=$(BIN) --policies=$(or $(PODS),60000) $(FLAGS)
 
+bench-definitions: ## What 2,000 definitions of custom resources take, and documents of all of them (DEFINITIONS=N)
+	$(CARGO) build --locked --release -p bench -p bin-kube-apiserver --bin bench-api --bin kube-apiserver
+	$(BIN)/bench-api --bin-dir=$(BIN) --definitions=$(or $(DEFINITIONS),2000) $(FLAGS)
+
 bench-soak: ## What the API server keeps of pods that came and went (SOAK=N for more rounds)
 	$(CARGO) build --locked --release -p bench -p bin-kube-apiserver --bin bench-api --bin kube-apiserver
 	$(BIN)/bench-api --bin-dir=$(BIN) --soak=$(or $(SOAK),20) $(FLAGS)

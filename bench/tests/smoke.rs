@@ -111,6 +111,30 @@ fn bench_policies_measures_each_server() {
 }
 
 #[test]
+fn bench_definitions_measures_each_store() {
+    let directory = match bin_dir(&["kube-apiserver"]) {
+        Ok(directory) => directory,
+        Err(why) => return test_facts::skipped(&why),
+    };
+    let directory = directory.to_str().expect("a path that is text");
+    let found = figures(env!("CARGO_BIN_EXE_bench-api"), &["--quick", "--definitions=12", "--bin-dir", directory]);
+    let of_embedded = [
+        "definitions-seconds",
+        "definition-cpu",
+        "definition-memory",
+        "definition-memory-at-rest",
+        "definitions-openapi-v3-index-cpu",
+        "definitions-openapi-v2-cpu",
+        "definitions-discovery-cpu",
+        "definition-memory-with-documents",
+        "definition-memory-at-most",
+    ];
+    assert_eq!(found.get(..of_embedded.len()), Some(&of_embedded.map(str::to_owned)[..]));
+    let of_etcd = found.iter().skip(of_embedded.len()).map(|name| name.trim_end_matches("-etcd"));
+    assert!(of_etcd.clone().count() == 0 || of_etcd.eq(of_embedded), "{found:?}");
+}
+
+#[test]
 fn bench_lease_renews_beside_lists() {
     let directory = match bin_dir(&["kube-apiserver"]) {
         Ok(directory) => directory,

@@ -18,7 +18,7 @@ pub struct Options {
     pub events: usize,
     /// How often each figure is taken, in turns with the peer.
     pub rounds: usize,
-    /// How long nobody asks for the pods before what they take then is measured.
+    /// How long nobody asks for the objects before what they take then is measured.
     pub idle: Duration,
     /// Requests on the way at a time, for what is measured in parallel.
     pub parallel: usize,
