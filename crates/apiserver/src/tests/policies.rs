@@ -440,8 +440,9 @@ async fn what_policies_did_is_noted_and_counted() {
         .install(api, "p")
         .await;
     // The server makes a map of its own at its start, in another namespace, which may come to it as late as this.
-    let here = json!({"matchConditions": [{"name": "here", "expression": "request.namespace == 'default'"}]});
-    mutating(json!([merging("Object{data: {'m': 'x'}}")])).policy(here).install(api, "m").await;
+    let here = json!({"matchLabels": {"kubernetes.io/metadata.name": "default"}});
+    let here = json!({"matchResources": {"namespaceSelector": here}});
+    mutating(json!([merging("Object{data: {'m': 'x'}}")])).binding(here).install(api, "m").await;
     assert_eq!(create(api, json!({"k": "x"})).await.code, 201);
     let [event] = audited.events(&format!("{MAPS}?dryRun=All")).await.try_into().expect("one event");
     let annotations = &event["annotations"];
