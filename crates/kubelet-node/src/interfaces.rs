@@ -419,7 +419,6 @@ pub struct PodSettings {
     pub allowed_unsafe_sysctls: Vec<String>,
 }
 
-#[cfg(any(test, feature = "fake"))]
 /// Which resources of guaranteed pods may be changed though a manager gives them away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ExclusiveResizes {
@@ -429,6 +428,7 @@ pub struct ExclusiveResizes {
     pub memory: bool,
 }
 
+#[cfg(any(test, feature = "fake"))]
 impl Default for PodSettings {
     fn default() -> Self {
         Self {
