@@ -9,6 +9,7 @@ use api_machinery::object::Unstructured;
 use api_machinery::value::Value;
 use api_types::apiextensions_v1::{CustomResourceDefinitionVersion, JSONSchemaProps};
 use kinds::apiextensions_v1::schema_value;
+use lz4_flex::block::{compress_prepend_size, decompress_size_prepended};
 use parking_lot::RwLock;
 use schema::Structural;
 use schema::apply::CustomVersions;
@@ -17,39 +18,66 @@ use sha2::{Digest as _, Sha256};
 /// The schema of one version of a definition. It is unpacked when it is first needed: of most definitions that are
 /// installed there are no objects, and a schema is a tenth or less of its size packed.
 pub(crate) struct VersionSchema {
-    /// In JSON, as the definition has it; nothing where it has none.
-    packed: Option<Box<[u8]>>,
+    declared: Declared,
     unpacked: OnceLock<Structural>,
+}
+
+/// A schema as its definition has it.
+enum Declared {
+    Nothing,
+    /// In JSON.
+    Packed(Box<[u8]>),
+    /// What JSON would not give back, such as what came as a message and is too deep for a text.
+    Whole(Arc<JSONSchemaProps>),
+}
+
+impl Declared {
+    fn of(schema: &Arc<JSONSchemaProps>) -> Self {
+        let text = json::encode(&**schema);
+        if json::decode(text.as_bytes(), &mut JSONSchemaProps::default()).is_err() {
+            return Self::Whole(Arc::clone(schema));
+        }
+        Self::Packed(compress_prepend_size(text.as_bytes()).into())
+    }
+
+    fn unpack(packed: &[u8]) -> JSONSchemaProps {
+        let text = decompress_size_prepended(packed).expect("invariant: `of` has packed it");
+        let mut schema = JSONSchemaProps::default();
+        json::decode(&text, &mut schema).expect("invariant: `of` has read this very text");
+        schema
+    }
 }
 
 impl VersionSchema {
     /// That of a version.
     pub(crate) fn new(version: &CustomResourceDefinitionVersion) -> Self {
-        let declared = version.schema.as_ref().and_then(|schema| schema.open_apiv3_schema.as_deref());
-        let pack = |schema| lz4_flex::block::compress_prepend_size(json::encode(schema).as_bytes()).into();
-        Self { packed: declared.map(|schema| pack(schema)), unpacked: OnceLock::new() }
+        let schema = version.schema.as_ref().and_then(|schema| schema.open_apiv3_schema.as_ref());
+        Self { declared: schema.map_or(Declared::Nothing, Declared::of), unpacked: OnceLock::new() }
     }
 
     /// A schema that is unpacked already.
     #[cfg(test)]
     pub(crate) fn of(schema: Structural) -> Self {
-        Self { packed: None, unpacked: OnceLock::from(schema) }
+        Self { declared: Declared::Nothing, unpacked: OnceLock::from(schema) }
     }
 
     /// Equal for equal schemas.
     pub(crate) fn digest(&self) -> [u8; 32] {
-        Sha256::digest(self.packed.as_deref().unwrap_or_default()).into()
+        match &self.declared {
+            Declared::Nothing => Sha256::digest([]),
+            Declared::Packed(packed) => Sha256::digest(packed),
+            Declared::Whole(schema) => Sha256::digest(json::encode(&**schema)),
+        }
+        .into()
     }
 
     /// As the definition has it.
     pub(crate) fn declared(&self) -> Value {
-        let schema = self.packed.as_ref().map(|packed| {
-            let text = lz4_flex::block::decompress_size_prepended(packed).expect("invariant: `new` has packed it");
-            let mut schema = JSONSchemaProps::default();
-            json::decode(&text, &mut schema).expect("invariant: `new` has written it");
-            schema
-        });
-        schema_value(schema.as_ref())
+        match &self.declared {
+            Declared::Nothing => schema_value(None),
+            Declared::Packed(packed) => schema_value(Some(&Declared::unpack(packed))),
+            Declared::Whole(schema) => schema_value(Some(schema)),
+        }
     }
 }
 
@@ -173,6 +201,7 @@ impl CustomKinds {
 
 #[cfg(test)]
 mod tests {
+    use api_machinery::protobuf::{self, Encoder};
     use api_types::apiextensions_v1::CustomResourceValidation;
     use kinds::apiextensions_v1::schema_of;
 
@@ -192,7 +221,19 @@ mod tests {
         for version in [&some, &none] {
             assert_eq!(VersionSchema::new(version).declared(), schema_of(version));
         }
+        let brackets = ["[", "]"].map(|bracket| bracket.repeat(json::MAX_DEPTH)).concat();
+        let (mut message, mut deep) = (Encoder::default(), JSONSchemaProps::default());
+        // `default`, and within it the text.
+        message.message(8, |message| message.bytes(1, brackets.as_bytes()));
+        protobuf::decode(&message.into_vec(), &mut deep).unwrap();
+        deep = JSONSchemaProps { not: Some(Arc::new(deep)), ..JSONSchemaProps::default() };
+        assert!(json::decode(json::encode(&deep).as_bytes(), &mut JSONSchemaProps::default()).is_err());
+        let deep = CustomResourceValidation { open_apiv3_schema: Some(Arc::new(deep)) };
+        let deep = CustomResourceDefinitionVersion { schema: Some(deep), ..CustomResourceDefinitionVersion::default() };
+        assert_eq!(VersionSchema::new(&deep).declared(), schema_of(&deep), "what no text gives back");
         let digest = |version: &CustomResourceDefinitionVersion| VersionSchema::new(version).digest();
-        assert!(digest(&some) == digest(&some.clone()) && digest(&some) != digest(&none));
+        assert!(
+            digest(&some) == digest(&some.clone()) && digest(&some) != digest(&none) && digest(&deep) != digest(&none)
+        );
     }
 }
