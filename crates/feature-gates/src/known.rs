@@ -1,6 +1,5 @@
 //! The gates that a binary knows, those of them that its code can do both ways, and what follows from settings.
 
-use crate::absent::ABSENT;
 use crate::feature::Feature;
 use crate::gate::{BINARY, DefinedIn, MinorVersion, Stage};
 use crate::gates::{Gates, State};
@@ -203,7 +202,7 @@ impl Known {
 
 /// The side that this build has of a gate, where it has only one.
 fn has(feature: Feature) -> bool {
-    feature.gate().at(BINARY).is_some_and(|step| step.default) && !ABSENT.contains(&feature)
+    feature.gate().at(BINARY).is_some_and(|step| step.default)
 }
 
 /// Settings while they are looked at.

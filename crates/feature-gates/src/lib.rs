@@ -2,10 +2,10 @@
 //! `--feature-gates=A=true,B=false`. Nothing here is global: a process is handed its [`Gates`], and code that acts asks
 //! them by a [`Feature`], a name that the compiler has found in the table. `docs/adr/0006-gates.md`.
 
-mod absent;
 mod feature;
 mod gate;
 mod gates;
+mod inner;
 mod known;
 mod parts;
 pub mod shared;

@@ -5,6 +5,7 @@
 //! not is listed all the same, so that it is refused there.
 
 use crate::feature::Feature;
+use crate::inner::INNER;
 
 /// A binary of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,7 +151,8 @@ const PARTS: &[(Feature, &[Part])] = &[
 
 /// The binaries with a part in a feature; none where that is not known.
 pub(crate) fn of(feature: Feature) -> Option<&'static [Part]> {
-    PARTS.iter().find(|(own, _)| *own == feature).map(|(_, parts)| *parts)
+    let listed = PARTS.iter().find(|(own, _)| *own == feature).map(|(_, parts)| *parts);
+    listed.or_else(|| INNER.contains(&feature).then_some(&[]))
 }
 
 #[cfg(test)]
@@ -161,5 +163,8 @@ mod tests {
     fn features_are_listed_once_by_name() {
         let names: Vec<&str> = PARTS.iter().map(|(feature, _)| feature.name()).collect();
         assert!(names.is_sorted_by(|one, other| one < other), "{names:?}");
+        assert!(INNER.is_sorted_by(|one, other| one < other));
+        let both: Vec<_> = INNER.iter().filter(|own| names.contains(&own.name())).collect();
+        assert!(both.is_empty(), "some binary has a part in them: {both:?}");
     }
 }

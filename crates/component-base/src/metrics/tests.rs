@@ -114,8 +114,8 @@ fn a_process_tells_about_itself() {
         ("name=\"WatchList\",stage=\"BETA\"", 1),
         ("name=\"AllowServiceExternalIPs\",stage=\"\"", 1),
         ("name=\"PodsAPI\",stage=\"ALPHA\"", 0),
-        // Upstream has it, for Windows.
-        ("name=\"WinDSR\",stage=\"\"", 0),
+        // On, as everywhere, though only nodes of Windows have a part in it.
+        ("name=\"WinDSR\",stage=\"\"", 1),
     ] {
         assert!(text.contains(&format!("kubernetes_feature_enabled{{{line}}} {on}\n")), "{line}: {text}");
     }
