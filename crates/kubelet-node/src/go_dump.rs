@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use component_helpers::fnv::Fnv32;
 use serde_json::Value;
+use sys::cpu_set::CpuSet;
 
 /// How a JSON value is printed.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub(crate) enum Shape {
     Plain,
     /// Text in Base64, as a list of numbers.
     Bytes,
+    /// Processors in the kernel's list form, as the keys of a map.
+    CpuSet,
     List(&'static Shape),
     /// Entries in the order of their keys as texts.
     Map(&'static Shape),
@@ -71,6 +74,11 @@ fn print(out: &mut Fnv32, shape: &Shape, value: &Value) -> fmt::Result {
         (Shape::Bytes, _) => {
             let bytes = value.as_str().and_then(|text| STANDARD.decode(text).ok()).ok_or(fmt::Error)?;
             joined(out, "[", &bytes, "]", |out, byte| write!(out, "{byte}"))
+        }
+        (Shape::CpuSet, _) => {
+            let set: CpuSet = value.as_str().and_then(|text| text.parse().ok()).ok_or(fmt::Error)?;
+            let cpus: Vec<u32> = set.iter().collect();
+            joined(out, "{elems:(map[int]struct {})map[", &cpus, "]}", |out, cpu| write!(out, "{cpu}:{{}}"))
         }
         (Shape::List(item), _) => {
             joined(out, "[", value.as_array().ok_or(fmt::Error)?, "]", |out, own| print(out, item, own))

@@ -405,8 +405,15 @@ pub struct PodSettings {
     /// Resources that guaranteed pods have for themselves and that may be changed all the same, by the gates
     /// `InPlacePodVerticalScalingExclusiveCPUs` and `InPlacePodVerticalScalingExclusiveMemory`.
     pub resizes: ExclusiveResizes,
+    /// Gate `PodLevelResources`: pods may say what all of their containers may have together.
+    pub pod_level_resources: bool,
+    /// Gate `InPlacePodLevelResourcesVerticalScaling`: that may be changed while they run.
+    pub pod_level_resizes: bool,
     /// Gate `EventedPLEG`: the runtime's events are followed.
     pub evented_pleg: bool,
+    /// Gate `PLEGOnDemandRelist`: a pod is looked at again as soon as something was done about it, and not only with all others
+    /// within a second.
+    pub on_demand_relists: bool,
     /// Features of pods whose gates are off: what pods say of them is not looked at.
     pub ignored: Vec<Feature>,
     /// What the node declares of features that pods may need; `None` where nobody asks (gate `NodeDeclaredFeatures`).
@@ -428,7 +435,7 @@ pub struct ExclusiveResizes {
     pub memory: bool,
 }
 
-#[cfg(any(test, feature = "fake"))]
+/// As upstream's kubelet is when nobody says otherwise.
 impl Default for PodSettings {
     fn default() -> Self {
         Self {
@@ -470,7 +477,10 @@ impl Default for PodSettings {
             keeps_readiness: true,
             images_by_handler: false,
             resizes: ExclusiveResizes::default(),
+            pod_level_resources: true,
+            pod_level_resizes: true,
             evented_pleg: false,
+            on_demand_relists: true,
             ignored: Vec::new(),
             declared_features: None,
             enforces_app_armor: false,

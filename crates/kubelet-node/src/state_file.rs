@@ -16,6 +16,8 @@ const CHECKSUM: &str = "checksum";
 const POLICY: &str = "policyName";
 /// Who has what.
 pub(crate) const ENTRIES: &str = "entries";
+/// Which pods have what as a whole (gate `PodLevelResourceManagers`).
+pub(crate) const POD_ENTRIES: &str = "podEntries";
 
 /// Who writes such a file.
 #[derive(Debug)]
@@ -23,8 +25,16 @@ pub(crate) struct Owner {
     /// As errors name it.
     pub(crate) name: &'static str,
     pub(crate) file: &'static str,
-    /// The record in Go: as all kubelets of the same and of older releases accept its name in the checksum, then as
-    /// early ones of v1.36 write it.
+    /// Where only containers have something.
+    pub(crate) plain: Record,
+    /// Where pods have something as a whole, too.
+    pub(crate) with_pods: Record,
+}
+
+/// A record in Go.
+#[derive(Debug)]
+pub(crate) struct Record {
+    /// Its names in the checksum: as all kubelets accept it, and as only some releases do.
     pub(crate) go_types: [&'static str; 2],
     pub(crate) members: &'static [Member],
 }
@@ -47,11 +57,13 @@ pub(crate) struct StateFile {
     owner: &'static Owner,
     policy: &'static str,
     path: PathBuf,
+    /// Whether pods have something as a whole.
+    with_pods: bool,
 }
 
 impl StateFile {
-    pub(crate) fn new(root: &Path, owner: &'static Owner, policy: &'static str) -> Self {
-        Self { owner, policy, path: root.join(owner.file) }
+    pub(crate) fn new(root: &Path, owner: &'static Owner, policy: &'static str, with_pods: bool) -> Self {
+        Self { owner, policy, path: root.join(owner.file), with_pods }
     }
 
     pub(crate) fn error(&self, why: impl ToString) -> StateError {
@@ -84,31 +96,43 @@ impl StateFile {
 
     /// Whether what was loaded is what was saved.
     pub(crate) fn is_intact(&self, state: &Value) -> bool {
-        self.owner.vouches_for(state)
+        self.owner.vouches_for(state, self.with_pods)
     }
 
     /// Saves what a JSON object has. After a failure the file is as it was.
     pub(crate) fn save(&self, mut state: Value) -> std::io::Result<()> {
         state[POLICY] = json!(self.policy);
-        state[CHECKSUM] = json!(self.owner.sum(self.owner.go_types[0], &state));
+        let record = if self.with_pods { &self.owner.with_pods } else { &self.owner.plain };
+        state[CHECKSUM] = json!(record.sums(&state)[0]);
         sys::fs::write_atomic(&self.path, state.to_string().as_bytes(), MODE)
     }
 }
 
 impl Owner {
-    /// Whether a state is what was saved. Files without a sum are from before there were any.
-    fn vouches_for(&self, state: &Value) -> bool {
+    /// Whether a state is what was saved. Files without a sum are from before there were any. What pods have as a whole is
+    /// taken over only where they may have something so.
+    fn vouches_for(&self, state: &Value, with_pods: bool) -> bool {
+        let has_pods = state[POD_ENTRIES].as_object().is_some_and(|pods| !pods.is_empty());
+        if has_pods && !with_pods {
+            return false;
+        }
         let found = state[CHECKSUM].as_u64().unwrap_or_default();
-        found == 0 || self.go_types.iter().any(|name| self.sum(name, state).map(u64::from) == Some(found))
+        let is_of = |record: &Record| record.sums(state).into_iter().flatten().any(|sum| u64::from(sum) == found);
+        found == 0 || is_of(&self.with_pods) || !has_pods && is_of(&self.plain)
     }
+}
 
-    fn sum(&self, go_type: &str, state: &Value) -> Option<u32> {
+impl Record {
+    /// The checksums of a state, by the names of the record.
+    fn sums(&self, state: &Value) -> [Option<u32>; 2] {
         let mut state = state.clone();
         // The record starts with no entries, and a file that names none leaves it so.
-        if let Some(members) = state.as_object_mut() {
-            members.entry(ENTRIES).or_insert_with(|| json!({}));
+        if let Some(object) = state.as_object_mut() {
+            for entries in [ENTRIES, POD_ENTRIES] {
+                object.entry(entries).or_insert_with(|| json!({}));
+            }
         }
-        go_dump::checksum(go_type, self.members, &state)
+        self.go_types.map(|name| go_dump::checksum(name, self.members, &state))
     }
 }
 
@@ -120,12 +144,12 @@ mod tests {
     #[test]
     fn what_is_saved_is_loaded_and_another_policy_is_told() {
         let dir = tempfile::tempdir().unwrap();
-        let file = StateFile::new(dir.path(), &cpus::OWNER, "static");
+        let file = StateFile::new(dir.path(), &cpus::OWNER, "static", false);
         assert!(file.load().unwrap().is_none());
         file.save(json!({"defaultCpuSet": "0", "entries": {"u": {"c": "1"}}})).unwrap();
         let loaded = file.load().unwrap().unwrap();
         assert_eq!(loaded["entries"]["u"]["c"].as_str(), Some("1"));
-        let error = StateFile::new(dir.path(), &cpus::OWNER, "none").load().unwrap_err().to_string();
+        let error = StateFile::new(dir.path(), &cpus::OWNER, "none", false).load().unwrap_err().to_string();
         let path = dir.path().join("cpu_manager_state");
         assert_eq!(
             error,
@@ -157,19 +181,39 @@ mod tests {
         let files = processors.map(|text| (&cpus::OWNER, text)).into_iter();
         for (owner, text) in files.chain(memory.map(|text| (&memory::OWNER, text))) {
             let state: Value = serde_json::from_str(text).unwrap();
-            assert_eq!(
-                owner.sum(owner.go_types[0], &state).map(Value::from).as_ref(),
-                Some(&state[CHECKSUM]),
-                "{text}"
-            );
-            let by_early_releases = owner.sum(owner.go_types[1], &state);
+            let [sum, by_early_releases] = owner.plain.sums(&state);
+            assert_eq!(sum.map(Value::from).as_ref(), Some(&state[CHECKSUM]), "{text}");
             for (sum, good) in
                 [(Some(0), true), (by_early_releases, true), (by_early_releases.map(|sum| sum ^ 1), false)]
             {
                 let mut state = state.clone();
                 state[CHECKSUM] = json!(sum);
-                assert_eq!(owner.vouches_for(&state), good, "{text}");
+                for with_pods in [false, true] {
+                    assert_eq!(owner.vouches_for(&state, with_pods), good, "{text}");
+                }
             }
+        }
+    }
+
+    /// Files of upstream's kubelets with the gate `PodLevelResourceManagers`.
+    #[test]
+    fn what_pods_have_as_a_whole_is_taken_over_with_the_gate_alone() {
+        let processors = r#"{"policyName":"static","defaultCpuSet":"1-2","entries":{"pod1":{"container1":"5-6","container2":"3-4"}},"podEntries":{"pod2":{"cpuSet":"7-9"}},"checksum":2284712151}"#;
+        let memory = r#"{"policyName":"static","machineState":{"0":{"numberOfAssignments":0,"memoryMap":{"memory":{"total":2048,"systemReserved":512,"allocatable":1536,"reserved":512,"free":1024}},"cells":[]}},"entries":{"pod":{"container1":[{"numaAffinity":[0],"type":"memory","size":512}]}},"podEntries":{"pod":{"memoryBlocks":[{"numaAffinity":[0],"type":"memory","size":512}]}},"checksum":1278640530}"#;
+        for (owner, text) in [(&cpus::OWNER, processors), (&memory::OWNER, memory)] {
+            let mut state: Value = serde_json::from_str(text).unwrap();
+            assert!(owner.vouches_for(&state, true) && !owner.vouches_for(&state, false), "{text}");
+            state[CHECKSUM] = json!(0);
+            assert!(owner.vouches_for(&state, true) && !owner.vouches_for(&state, false), "{text}");
+            state[CHECKSUM] = json!(1);
+            assert!(!owner.vouches_for(&state, true), "{text}");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let file = |with_pods| StateFile::new(dir.path(), &cpus::OWNER, "static", with_pods);
+        for (written, read) in [(true, false), (false, true)] {
+            file(written).save(json!({"defaultCpuSet": "0"})).unwrap();
+            let state = file(read).load().unwrap().unwrap();
+            assert!(file(read).is_intact(&state), "no pod has anything, so either kubelet goes on with it");
         }
     }
 }

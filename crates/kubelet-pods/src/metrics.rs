@@ -14,7 +14,7 @@ use kubelet_node::devices::DeviceCounts;
 use kubelet_node::dra::DynamicResourcesObserver;
 use kubelet_node::plugins::PluginCounts;
 use kubelet_node::resources::KeptMemory;
-use kubelet_node::topology::{ResourceCounts, Scope};
+use kubelet_node::topology::{ResourceCounts, Scope, Share, Source};
 use node_api::cri::{CriError, Observer};
 use node_api::csi::CsiObserver;
 use node_api::dra::DraObserver;
@@ -209,6 +209,15 @@ impl ResourceCounts for KubeletMetrics {
     fn aligned(&self, scope: Scope, boundary: &'static str, aligned: bool) {
         let family = if aligned { &self.aligned } else { &self.not_aligned };
         family.with(&[boundary, scope.name()]).inc();
+    }
+
+    fn given(&self, resource: &'static str, share: Share, pieces: u32) {
+        self.resources_given.with(&[resource, share.source().name()]).inc_by(f64::from(pieces));
+        self.resource_shares.with(&[share.name(), resource]).inc();
+    }
+
+    fn not_given(&self, resource: &'static str, from: Source) {
+        self.resources_not_given.with(&[resource, from.name()]).inc();
     }
 
     fn processors(&self, shared: usize, exclusive: usize, by_node: &BTreeMap<u32, usize>) {

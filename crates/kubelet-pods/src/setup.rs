@@ -247,7 +247,7 @@ impl ContainerSetup for Setup {
         resources.cpuset_cpus = self.cpu_set(uid, name).unwrap_or_default();
         resources.cpuset_mems =
             topology.memory.of_container(uid, name).map(|nodes| nodes.to_string()).unwrap_or_default();
-        if self.lifts_quota && self.limits.cpu_quota && !topology.cpus.exclusive(uid, name).is_empty() {
+        if self.lifts_quota && self.limits.cpu_quota && topology.cpus.is_exclusive(pod, container) {
             resources.cpu_quota = UNLIMITED;
         }
         resources

@@ -177,7 +177,7 @@ mod tests {
     use base::{Clock, SystemClock, TaskGroup};
     use kubelet_node::cpus::{CpuOptions, CpuPolicy, CpuSettings, Cpus, Processors};
     use kubelet_node::devices::{Devices, DevicesDeps};
-    use kubelet_node::memory::MemoryNodes;
+    use kubelet_node::memory::{MemoryNodes, MemorySettings};
     use kubelet_node::topology::{TopologyParts, TopologySettings};
     use node_api::pod_resources::v1::pod_resources_lister_client::PodResourcesListerClient;
     use sys::topology::{MemoryNode, Processor, Topology};
@@ -229,11 +229,12 @@ mod tests {
         let place = |cpu: u32| (cpu, Processor { core: cpu, socket: 0, node: 0, cache: 0 });
         let topology = Topology { processors: (0..4).map(place).collect(), nodes: [(0, MemoryNode::default())].into() };
         let policy = CpuPolicy::Static(CpuOptions::default());
-        let settings = CpuSettings { policy, reserved_milli: 1000, reserved: None };
+        let settings = CpuSettings { policy, reserved_milli: 1000, reserved: None, pod_level: false };
         let manager = TopologyManager::new(TopologyParts {
             settings: TopologySettings::default(),
             cpus: Cpus::new(root, settings, &Processors::new(&topology), metrics.clone()).unwrap(),
-            memory: MemoryNodes::none(root, metrics.clone()),
+            memory: MemoryNodes::new(root, &MemorySettings::default(), metrics.clone()),
+            pod_level: false,
             topology,
             devices,
             counts: metrics.clone(),

@@ -16,7 +16,7 @@ use crate::metrics::KubeletMetrics;
 use crate::node::Facts;
 use crate::resources::PodGroups;
 use kubelet_node::cpus::{AllowedOptions, CpuPolicy, CpuSettings, Cpus, Processors};
-use kubelet_node::memory::{MemoryNodes, Reserved};
+use kubelet_node::memory::{MemoryNodes, MemorySettings, Reserved};
 use kubelet_node::topology::{Policy, TopologyManager, TopologyParts, TopologySettings};
 use kubelet_node::user_namespaces::{USUAL_IDS, UserNamespaces};
 
@@ -61,6 +61,7 @@ pub(crate) fn make(
         &config.topology_manager_policy_options,
     )?;
     let cpus = cpu_settings(plan, lifecycle.gates())?;
+    let pod_level = lifecycle.gates().enabled(gates::POD_LEVEL_MANAGERS);
     let memory = match config.memory_manager_policy.as_str() {
         "" | "None" => false,
         "Static" => true,
@@ -73,25 +74,24 @@ pub(crate) fn make(
     if let Some(reserved) = &cpus.reserved {
         check_online(reserved, &topology)?;
     }
-    let memory = if memory {
+    let mut memory_settings = MemorySettings { reserved: None, pod_level };
+    if memory {
         let kept = plan.node.reservations.kept(&facts.capacity(&plan.node));
-        let reserved = Reserved::new(&topology, &config.reserved_memory, &kept)?;
-        MemoryNodes::bound(root, &reserved, metrics.clone())
-    } else {
-        MemoryNodes::none(root, metrics.clone())
-    };
+        memory_settings.reserved = Some(Reserved::new(&topology, &config.reserved_memory, &kept)?);
+    }
     let manager = TopologyManager::new(TopologyParts {
         settings,
         cpus: Cpus::new(root, cpus, &Processors::new(&topology), metrics.clone())?,
-        memory,
+        memory: MemoryNodes::new(root, &memory_settings, metrics.clone()),
         topology,
+        pod_level,
         devices: devices.clone(),
         counts: metrics.clone(),
         clock: lifecycle.clock().clone(),
     });
     if lifecycle.gates().enabled(gates::DISABLE_CPU_QUOTA) {
         let manager = manager.clone();
-        groups.lift_quota(move |uid| manager.cpus.has_exclusive(uid));
+        groups.lift_quota(move |pod| manager.cpus.has_exclusive(pod));
     }
     Ok(manager)
 }
@@ -117,6 +117,7 @@ fn cpu_settings(plan: &Plan, set: &Gates) -> Result<CpuSettings, BoxError> {
         policy: CpuPolicy::parse(&config.cpu_manager_policy, &config.cpu_manager_policy_options, allowed)?,
         reserved_milli: plan.node.reservations.reserved.get("cpu").map_or(0, Quantity::milli_value),
         reserved: reserved_cpus(&config.reserved_system_cpus)?,
+        pod_level: set.enabled(gates::POD_LEVEL_MANAGERS),
     })
 }
 

@@ -421,6 +421,7 @@ fn gauge(
         }),
         walk_period: plan.config.volume_stats_agg_period.to_std(),
         separate_disks: lifecycle.gates().enabled(gates::SEPARATE_DISKS),
+        source: serving::source(lifecycle.gates()),
         clock: lifecycle.clock().clone(),
         walked: Default::default(),
     })

@@ -13,10 +13,10 @@ use sys::cpu_set::CpuSet;
 use super::machine::{Processors, Unit};
 use super::options::CpuOptions;
 use super::pick::{Manner, TooFew, pick};
-use crate::topology::{Answer, NodeSet, is_ending, places};
+use crate::topology::{Answer, EmptyPool, NodeSet, OfPod, is_ending, places, pod_pool};
 
 /// Which container of which pod has which processors, by uid and name.
-pub type Assignments = BTreeMap<String, BTreeMap<String, CpuSet>>;
+pub type Assignments = BTreeMap<String, OfPod<CpuSet>>;
 
 pub(super) const CPU: &str = "cpu";
 
@@ -34,13 +34,15 @@ pub enum CpuError {
          {requested}, CPUs per core = {per_core}"
     )]
     TooFewCores { available: usize, requested: usize, per_core: usize },
+    #[error(transparent)]
+    EmptyPool(#[from] EmptyPool),
 }
 
 impl CpuError {
     /// Whether it is only about whole cores.
     #[must_use]
     pub fn is_alignment(&self) -> bool {
-        !matches!(self, Self::TooFew(_))
+        matches!(self, Self::PartOfCore { .. } | Self::TooFewCores { .. })
     }
 }
 
@@ -62,6 +64,8 @@ pub(super) struct Static {
     pub(super) options: CpuOptions,
     /// Never given away.
     pub(super) reserved: CpuSet,
+    /// Gate `PodLevelResourceManagers`: pods that say what their containers may have together have processors, too.
+    pub(super) pod_level: bool,
 }
 
 impl Static {
@@ -76,7 +80,7 @@ impl Static {
         if count == 0 {
             return Err(StaticError::NothingReserved);
         }
-        let mut own = Self { machine, options, reserved: CpuSet::default() };
+        let mut own = Self { machine, options, reserved: CpuSet::default(), pod_level: false };
         own.reserved = match listed {
             Some(listed) => listed,
             None => pick(&own.machine, &own.machine.all(), count, own.manner())?,
@@ -115,20 +119,43 @@ impl Static {
 
     /// Where a container may have its processors.
     pub(super) fn places_of_container(&self, pod: &Pod, container: &Container, assigned: &Assignments) -> Answer {
-        let had = assigned.get(&pod.metadata.uid).and_then(|own| own.get(&container.name));
-        self.places(pod, wanted(pod, container), had.cloned(), assigned)
+        let had = assigned.get(&pod.metadata.uid).and_then(|own| own.containers.get(&container.name));
+        self.places(pod, self.wanted(pod, container), had.cloned(), assigned)
     }
 
     /// Where all containers of a pod together may have them.
     pub(super) fn places_of_pod(&self, pod: &Pod, assigned: &Assignments) -> Answer {
+        if pod_pool::has_pod_level_resources(pod) && self.check_pool(pod).is_err() {
+            return [(CPU.to_owned(), Some(Vec::new()))].into();
+        }
+        let had = assigned.get(&pod.metadata.uid).filter(|own| own.taken().next().is_some());
+        let had = had.map(|own| own.taken().fold(CpuSet::default(), |all, cpus| all.union(cpus)));
+        self.places(pod, self.wanted_by_pod(pod), had, assigned)
+    }
+
+    /// How many processors a container is to have for itself.
+    pub(super) fn wanted(&self, pod: &Pod, container: &Container) -> usize {
+        if !self.may_have(pod) || pod_pool::has_pod_level_resources(pod) && !pod_pool::is_guaranteed(container) {
+            return 0;
+        }
+        whole(&container.resources.requests)
+    }
+
+    /// How many a pod is to have as a whole: what it says itself, or all of its containers together.
+    pub(super) fn wanted_by_pod(&self, pod: &Pod) -> usize {
+        if let Some(own) = pod.spec.resources.as_ref().filter(|_| pod_pool::has_pod_level_resources(pod)) {
+            return if self.may_have(pod) { whole(&own.requests) } else { 0 };
+        }
         let of = |container: &Container| -> ResourceList {
-            let count = i64::try_from(wanted(pod, container)).unwrap_or(i64::MAX);
+            let count = i64::try_from(self.wanted(pod, container)).unwrap_or(i64::MAX);
             [(CPU.to_owned(), Quantity::from_value(count, api_machinery::quantity::Format::DecimalSi))].into()
         };
-        let total = pod_requests::amount(&pod_requests::aggregate(&pod.spec, of), CPU).value();
-        let had = assigned.get(&pod.metadata.uid).filter(|own| !own.is_empty());
-        let had = had.map(|own| own.values().fold(CpuSet::default(), |all, cpus| all.union(cpus)));
-        self.places(pod, usize::try_from(total).unwrap_or_default(), had, assigned)
+        whole(&pod_requests::aggregate(&pod.spec, of))
+    }
+
+    /// Whether anybody in the pod may have processors.
+    fn may_have(&self, pod: &Pod) -> bool {
+        qos::class_of(pod) == pod_qos_class::GUARANTEED && (self.pod_level || !pod_pool::has_pod_level_resources(pod))
     }
 
     fn places(&self, pod: &Pod, wanted: usize, had: Option<CpuSet>, assigned: &Assignments) -> Answer {
@@ -172,24 +199,39 @@ impl Static {
         nodes: Option<NodeSet>,
         assigned: &Assignments,
     ) -> Result<Option<CpuSet>, CpuError> {
-        let wanted = wanted(pod, container);
+        let wanted = self.wanted(pod, container);
         if wanted == 0 {
             return Ok(None);
         }
-        if let Some(had) = assigned.get(&pod.metadata.uid).and_then(|own| own.get(&container.name)) {
+        if let Some(had) = assigned.get(&pod.metadata.uid).and_then(|own| own.containers.get(&container.name)) {
             return Ok(Some(had.clone()));
         }
-        let reused = reusable(pod, assigned);
+        self.take(wanted, nodes, &reusable(pod, assigned), assigned).map(Some)
+    }
+
+    /// So many processors that are free or may be used again, near to `nodes` first.
+    pub(super) fn take(
+        &self,
+        wanted: usize,
+        nodes: Option<NodeSet>,
+        reused: &CpuSet,
+        assigned: &Assignments,
+    ) -> Result<CpuSet, CpuError> {
         if self.options.full_cores {
-            self.check_cores(wanted, &reused, assigned)?;
+            self.check_cores(wanted, reused, assigned)?;
         }
         let free = if self.options.full_cores { self.free_cores(assigned) } else { self.free(assigned) };
-        let free = free.union(&reused);
+        let free = free.union(reused);
         let near = nodes.map_or_else(CpuSet::default, |nodes| self.near(nodes, &free));
         let mut taken = pick(&self.machine, &near, wanted.min(near.len()), self.manner())?;
         let rest = pick(&self.machine, &free.minus(&taken), wanted - taken.len(), self.manner())?;
         taken.extend(rest.iter());
-        Ok(Some(taken))
+        Ok(taken)
+    }
+
+    /// So many of these processors.
+    pub(super) fn of(&self, cpus: &CpuSet, wanted: usize) -> Result<CpuSet, TooFew> {
+        pick(&self.machine, cpus, wanted, self.manner())
     }
 
     fn check_cores(&self, requested: usize, reused: &CpuSet, assigned: &Assignments) -> Result<(), CpuError> {
@@ -221,24 +263,21 @@ impl Static {
 
 /// All that somebody has for itself.
 pub(super) fn exclusive(assigned: &Assignments) -> CpuSet {
-    assigned.values().flat_map(BTreeMap::values).flat_map(CpuSet::iter).collect()
+    assigned.values().flat_map(OfPod::taken).flat_map(CpuSet::iter).collect()
 }
 
 /// What a pod's init containers had and nobody else of the pod has.
 fn reusable(pod: &Pod, assigned: &Assignments) -> CpuSet {
     let (mut ended, mut kept) = (CpuSet::default(), CpuSet::default());
-    for (name, cpus) in assigned.get(&pod.metadata.uid).into_iter().flatten() {
+    for (name, cpus) in assigned.get(&pod.metadata.uid).into_iter().flat_map(|own| &own.containers) {
         if is_ending(pod, name) { &mut ended } else { &mut kept }.extend(cpus.iter());
     }
     ended.minus(&kept)
 }
 
-/// How many processors a container is to have for itself.
-pub(super) fn wanted(pod: &Pod, container: &Container) -> usize {
-    if qos::class_of(pod) != pod_qos_class::GUARANTEED || pod.spec.resources.is_some() {
-        return 0;
-    }
-    let milli = pod_requests::amount(&container.resources.requests, CPU).milli_value();
+/// How many processors are asked for, where that is a whole number.
+fn whole(requests: &ResourceList) -> usize {
+    let milli = pod_requests::amount(requests, CPU).milli_value();
     if milli % 1000 != 0 { 0 } else { usize::try_from(milli / 1000).unwrap_or_default() }
 }
 

@@ -3,7 +3,7 @@
 use super::super::machine::fixtures::{DUAL, FOUR_NODES, SINGLE, Shape};
 use super::*;
 use crate::topology::Hint;
-use crate::topology::fixtures::guaranteed;
+use crate::topology::fixtures::{guaranteed, with_pool};
 
 fn policy(shape: &Shape, options: CpuOptions, listed: &str) -> Static {
     let listed: CpuSet = listed.parse().unwrap();
@@ -14,7 +14,7 @@ fn policy(shape: &Shape, options: CpuOptions, listed: &str) -> Static {
 fn assigned(entries: &[(&str, &str, &str)]) -> Assignments {
     let mut all = Assignments::new();
     for (uid, container, cpus) in entries {
-        all.entry((*uid).to_owned()).or_default().insert((*container).to_owned(), cpus.parse().unwrap());
+        all.entry((*uid).to_owned()).or_default().containers.insert((*container).to_owned(), cpus.parse().unwrap());
     }
     all
 }
@@ -42,13 +42,17 @@ fn something_must_be_reserved() {
 #[test]
 fn only_whole_processors_of_guaranteed_pods_are_exclusive() {
     let pod = guaranteed("u", &[("a", "2", "1Gi"), ("b", "1500m", "1Gi")]);
-    assert_eq!([0, 1].map(|index: usize| wanted(&pod, &pod.spec.containers[index])), [2, 0]);
+    let own = policy(&SINGLE, CpuOptions::default(), "0");
+    assert_eq!([0, 1].map(|index: usize| own.wanted(&pod, &pod.spec.containers[index])), [2, 0]);
     let mut burstable = pod.clone();
     burstable.spec.containers[0].resources.limits.clear();
-    assert_eq!(wanted(&burstable, &burstable.spec.containers[0]), 0);
-    let mut of_pod = pod;
-    of_pod.spec.resources = Some(Default::default());
-    assert_eq!(wanted(&of_pod, &of_pod.spec.containers[0]), 0);
+    assert_eq!(own.wanted(&burstable, &burstable.spec.containers[0]), 0);
+    let mut of_pod = with_pool(pod, "4", "4Gi");
+    assert_eq!(own.wanted(&of_pod, &of_pod.spec.containers[0]), 0);
+    let gated = Static { pod_level: true, ..own };
+    assert_eq!([0, 1].map(|index: usize| gated.wanted(&of_pod, &of_pod.spec.containers[index])), [2, 0]);
+    of_pod.spec.containers[0].resources.limits.clear();
+    assert_eq!(gated.wanted(&of_pod, &of_pod.spec.containers[0]), 0, "it may use more than it asks for");
 }
 
 #[test]
@@ -94,7 +98,7 @@ fn what_init_containers_had_is_used_again_and_what_sidecars_have_is_not() {
     for container in pod.spec.init_containers.iter().chain(&pod.spec.containers) {
         let chosen = policy.choose(&pod, container, None, &all).unwrap().unwrap();
         given.push(chosen.to_string());
-        all.entry("u".into()).or_default().insert(container.name.clone(), chosen);
+        all.entry("u".into()).or_default().containers.insert(container.name.clone(), chosen);
     }
     assert_eq!(given, ["1,5", "4", "1-3,5-7"]);
     assert_eq!(policy.shared(&all).to_string(), "0");

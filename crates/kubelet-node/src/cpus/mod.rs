@@ -1,5 +1,6 @@
 //! Processors for containers of their own, and which ones all others share: the CPU manager.
 
+mod divide;
 mod exclusive;
 mod machine;
 mod options;
@@ -14,12 +15,12 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use sys::cpu_set::CpuSet;
 
-use crate::go_dump::{Shape, members};
-use crate::state_file::{ENTRIES, Owner, StateFile};
-use crate::topology::{Answer, NodeSet, ResourceCounts, Scope};
+use crate::go_dump::{Member, Shape, members};
+use crate::state_file::{ENTRIES, Owner, POD_ENTRIES, Record, StateFile};
+use crate::topology::{Answer, NodeSet, OfPod, ResourceCounts, Scope, Share, Source, pod_pool};
 
-use exclusive::Static;
 pub use exclusive::{Assignments, CpuError, StaticError};
+use exclusive::{CPU, Static};
 pub use machine::Processors;
 pub use options::{AllowedOptions, CpuOptionError, CpuOptions, CpuPolicy};
 pub use pick::TooFew;
@@ -30,14 +31,32 @@ pub use crate::state_file::StateError;
 pub(crate) static OWNER: Owner = Owner {
     name: "CPU",
     file: "cpu_manager_state",
-    go_types: ["*state.CPUManagerCheckpoint", "*state.CPUManagerCheckpointV2"],
-    members: members! {
-        "PolicyName" "string" "policyName" Shape::Plain;
-        "DefaultCPUSet" "string" "defaultCpuSet" Shape::Plain;
-        "Entries" "map[string]map[string]string" "entries" Shape::Map(&Shape::Map(&Shape::Plain));
-        "Checksum" "checksum.Checksum" "checksum" Shape::Unset;
+    plain: Record {
+        go_types: ["*state.CPUManagerCheckpoint", "*state.CPUManagerCheckpointV2"],
+        members: members! {
+            "PolicyName" "string" "policyName" Shape::Plain;
+            "DefaultCPUSet" "string" "defaultCpuSet" Shape::Plain;
+            "Entries" "map[string]map[string]string" "entries" Shape::Map(&Shape::Map(&Shape::Plain));
+            "Checksum" "checksum.Checksum" "checksum" Shape::Unset;
+        },
+    },
+    with_pods: Record {
+        go_types: ["*state.CPUManagerCheckpoint", "*state.CPUManagerCheckpointV3"],
+        members: members! {
+            "PolicyName" "string" "policyName" Shape::Plain;
+            "DefaultCPUSet" "string" "defaultCpuSet" Shape::Plain;
+            "Entries" "map[string]map[string]string" "entries" Shape::Map(&Shape::Map(&Shape::Plain));
+            "PodEntries" "state.PodCPUAssignments" "podEntries" Shape::Map(&Shape::Struct(POD_ENTRY));
+            "Checksum" "checksum.Checksum" "checksum" Shape::Unset;
+        },
     },
 };
+/// What a pod has as a whole.
+const POD_ENTRY: &[Member] = members! {
+    "CPUSet" "cpuset.CPUSet" "cpuSet" Shape::CpuSet;
+};
+/// The member of it.
+const CPU_SET: &str = "cpuSet";
 
 /// What the CPU manager is told.
 #[derive(Debug, Clone)]
@@ -47,11 +66,13 @@ pub struct CpuSettings {
     pub reserved_milli: i64,
     /// `reservedSystemCPUs`: which ones; none for any.
     pub reserved: Option<CpuSet>,
+    /// Gate `PodLevelResourceManagers`: pods that say what their containers may have together have processors, too.
+    pub pod_level: bool,
 }
 
 impl CpuSettings {
     /// Nobody has processors for itself.
-    pub const NONE: Self = Self { policy: CpuPolicy::None, reserved_milli: 0, reserved: None };
+    pub const NONE: Self = Self { policy: CpuPolicy::None, reserved_milli: 0, reserved: None, pod_level: false };
 }
 
 /// The processors of a node.
@@ -72,11 +93,14 @@ impl Cpus {
         machine: &Processors,
         counts: Arc<dyn ResourceCounts>,
     ) -> Result<Self, StaticError> {
-        let CpuSettings { policy, reserved_milli, reserved } = settings;
-        let file = StateFile::new(root, &OWNER, policy.name());
+        let CpuSettings { policy, reserved_milli, reserved, pod_level } = settings;
+        let file = StateFile::new(root, &OWNER, policy.name(), pod_level);
         let policy = match policy {
             CpuPolicy::None => None,
-            CpuPolicy::Static(options) => Some(Static::new(machine.clone(), options, reserved_milli, reserved)?),
+            CpuPolicy::Static(options) => {
+                let policy = Static::new(machine.clone(), options, reserved_milli, reserved)?;
+                Some(Static { pod_level, ..policy })
+            }
         };
         Ok(Self { policy, assigned: Mutex::default(), file, counts })
     }
@@ -103,12 +127,12 @@ impl Cpus {
     }
 
     /// What one pod has.
-    pub(crate) fn of_pod(&self, uid: &str) -> Option<BTreeMap<String, CpuSet>> {
+    pub(crate) fn of_pod(&self, uid: &str) -> Option<OfPod<CpuSet>> {
         self.assigned.lock().get(uid).cloned()
     }
 
     /// Gives a pod what it had.
-    pub(crate) fn put_back(&self, uid: &str, had: Option<BTreeMap<String, CpuSet>>) {
+    pub(crate) fn put_back(&self, uid: &str, had: Option<OfPod<CpuSet>>) {
         let mut assigned = self.assigned.lock();
         match had {
             Some(had) => drop(assigned.insert(uid.to_owned(), had)),
@@ -150,6 +174,7 @@ impl Cpus {
             Ok(Some(chosen)) => chosen,
             Err(error) => {
                 self.counts.pinned_cpus(false);
+                self.not_given(policy, Source::Node);
                 if error.is_alignment() {
                     self.counts.aligned(Scope::Container, "physical_cpu", false);
                 }
@@ -160,13 +185,49 @@ impl Cpus {
         if policy.options.full_cores {
             self.counts.aligned(Scope::Container, "physical_cpu", true);
         }
-        if policy.options.by_cache {
-            self.counts.aligned(Scope::Container, "uncore_cache", policy.shares_cache(&chosen));
-        }
-        assigned.entry(pod.metadata.uid.clone()).or_default().insert(container.name.clone(), chosen);
+        self.given(policy, &chosen, &[Share::OfNode]);
+        let own = assigned.entry(pod.metadata.uid.clone()).or_default();
+        own.containers.insert(container.name.clone(), chosen);
         drop(assigned);
         self.show();
         Ok(())
+    }
+
+    /// Gives a pod the processors that it is to have as a whole, near to `nodes` if that can be, and each container its part.
+    pub(crate) fn allocate_pod(&self, pod: &Pod, nodes: Option<NodeSet>) -> Result<(), CpuError> {
+        let Some(policy) = &self.policy else { return Ok(()) };
+        let mut assigned = self.assigned.lock();
+        let divided = policy.divide(pod, nodes, &assigned).inspect_err(|_| {
+            self.counts.pinned_cpus(false);
+            self.not_given(policy, Source::Pod);
+        });
+        let Some(divided) = divided? else { return Ok(()) };
+        for _ in divided.shares.iter().filter(|share| **share == Share::OfPod) {
+            self.counts.pinned_cpus(true);
+        }
+        if let Some(whole) = &divided.given.whole {
+            self.given(policy, whole, &divided.shares);
+        }
+        assigned.insert(pod.metadata.uid.clone(), divided.given);
+        drop(assigned);
+        self.show();
+        Ok(())
+    }
+
+    /// Processors were taken from the machine, for containers that have them so.
+    fn given(&self, policy: &Static, taken: &CpuSet, shares: &[Share]) {
+        if policy.options.by_cache {
+            self.counts.aligned(Scope::Container, "uncore_cache", policy.shares_cache(taken));
+        }
+        for share in shares.iter().filter(|_| policy.pod_level) {
+            self.counts.given(CPU, *share, 1);
+        }
+    }
+
+    fn not_given(&self, policy: &Static, source: Source) {
+        if policy.pod_level {
+            self.counts.not_given(CPU, source);
+        }
     }
 
     fn show(&self) {
@@ -183,20 +244,29 @@ impl Cpus {
     pub fn of_container(&self, uid: &str, container: &str) -> Option<CpuSet> {
         let policy = self.policy.as_ref()?;
         let assigned = self.assigned.lock();
-        let own = assigned.get(uid).and_then(|own| own.get(container)).cloned();
+        let own = assigned.get(uid).and_then(|own| own.containers.get(container)).cloned();
         Some(own.unwrap_or_else(|| policy.shared(&assigned)))
     }
 
-    /// The processors that a container has for itself.
+    /// The processors that nobody outside the container's pod has: its own, or those that it shares with others of the pod.
     #[must_use]
     pub fn exclusive(&self, uid: &str, container: &str) -> CpuSet {
-        self.assigned.lock().get(uid).and_then(|own| own.get(container)).cloned().unwrap_or_default()
+        self.assigned.lock().get(uid).and_then(|own| own.containers.get(container)).cloned().unwrap_or_default()
     }
 
-    /// Whether a container of the pod has processors for itself.
+    /// Whether a container has processors for itself alone.
     #[must_use]
-    pub fn has_exclusive(&self, uid: &str) -> bool {
-        self.assigned.lock().get(uid).is_some_and(|own| !own.is_empty())
+    pub fn is_exclusive(&self, pod: &Pod, container: &Container) -> bool {
+        let has = !self.exclusive(&pod.metadata.uid, &container.name).is_empty();
+        has && (!pod_pool::has_pod_level_resources(pod)
+            || self.policy.as_ref().is_some_and(|policy| policy.wanted(pod, container) > 0))
+    }
+
+    /// Whether a container of the pod has processors for itself alone.
+    #[must_use]
+    pub fn has_exclusive(&self, pod: &Pod) -> bool {
+        let mut containers = pod.spec.init_containers.iter().chain(&pod.spec.containers);
+        containers.any(|container| self.is_exclusive(pod, container))
     }
 
     /// Whether processors may be given away at all, which is why a guaranteed pod's cannot be changed.
@@ -222,10 +292,16 @@ fn encode(policy: Option<&Static>, assigned: &Assignments) -> Value {
     let shared = policy.map(|policy| policy.shared(assigned).to_string()).unwrap_or_default();
     let mut state = json!({"defaultCpuSet": shared});
     if !assigned.is_empty() {
-        let texts = |own: &BTreeMap<String, CpuSet>| -> BTreeMap<String, String> {
-            own.iter().map(|(container, cpus)| (container.clone(), cpus.to_string())).collect()
+        let texts = |own: &OfPod<CpuSet>| -> BTreeMap<String, String> {
+            own.containers.iter().map(|(container, cpus)| (container.clone(), cpus.to_string())).collect()
         };
         state[ENTRIES] = json!(assigned.iter().map(|(uid, own)| (uid.clone(), texts(own))).collect::<BTreeMap<_, _>>());
+    }
+    let whole =
+        |(uid, own): (&String, &OfPod<CpuSet>)| Some((uid.clone(), json!({CPU_SET: own.whole.as_ref()?.to_string()})));
+    let pods: BTreeMap<String, Value> = assigned.iter().filter_map(whole).collect();
+    if !pods.is_empty() {
+        state[POD_ENTRIES] = json!(pods);
     }
     state
 }
@@ -236,8 +312,12 @@ fn decode(state: &Value) -> Option<Restored> {
     for (uid, own) in state[ENTRIES].as_object().into_iter().flatten() {
         for (container, cpus) in own.as_object()? {
             let cpus = cpus.as_str()?.parse().ok()?;
-            assigned.entry(uid.clone()).or_default().insert(container.clone(), cpus);
+            assigned.entry(uid.clone()).or_default().containers.insert(container.clone(), cpus);
         }
+    }
+    for (uid, own) in state[POD_ENTRIES].as_object().into_iter().flatten() {
+        let cpus = own[CPU_SET].as_str().unwrap_or_default().parse().ok()?;
+        assigned.entry(uid.clone()).or_default().whole = Some(cpus);
     }
     Some(Restored { shared, assigned })
 }
@@ -281,8 +361,9 @@ fn check(policy: &Static, restored: &Restored) -> Result<(), String> {
 }
 
 fn overlap<'a>(assigned: &'a Assignments, shared: &CpuSet) -> Option<(&'a str, &'a str, &'a CpuSet)> {
-    let all =
-        assigned.iter().flat_map(|(uid, own)| own.iter().map(move |(name, cpus)| (uid.as_str(), name.as_str(), cpus)));
+    let all = assigned
+        .iter()
+        .flat_map(|(uid, own)| own.containers.iter().map(move |(name, cpus)| (uid.as_str(), name.as_str(), cpus)));
     all.into_iter().find(|(_, _, cpus)| !cpus.and(shared).is_empty())
 }
 
@@ -294,7 +375,8 @@ mod tests {
 
     fn cpus(root: &Path, shape: &Shape, strict: bool) -> Cpus {
         let options = CpuOptions { strict, ..CpuOptions::default() };
-        let settings = CpuSettings { policy: CpuPolicy::Static(options), reserved_milli: 1000, reserved: None };
+        let settings =
+            CpuSettings { policy: CpuPolicy::Static(options), reserved_milli: 1000, reserved: None, pod_level: false };
         Cpus::new(root, settings, &shape.processors(), Arc::new(Counted::default())).unwrap()
     }
 
@@ -313,7 +395,7 @@ mod tests {
         next.restore().unwrap();
         assert_eq!(next.exclusive("u", "main").to_string(), "1,5");
         assert_eq!(next.of_container("v", "other").unwrap().to_string(), "0,2-4,6-7");
-        assert!(next.has_exclusive("u") && !next.has_exclusive("v"));
+        assert!(next.has_exclusive(&pod) && !next.has_exclusive(&guaranteed("v", &[("main", "2", "1Gi")])));
         assert_eq!(next.allocatable().to_string(), "1-7");
         assert!(next.keep(&BTreeSet::new()) && !next.keep(&BTreeSet::new()));
         assert_eq!(next.of_container("u", "main").unwrap().to_string(), "0-7");
@@ -369,7 +451,7 @@ mod tests {
         assert_eq!(renewed, serde_json::from_str::<Value>(&known).unwrap(), "what the next kubelet reads");
         let pod = guaranteed("u", &[("main", "2", "1Gi")]);
         none.allocate(&pod, &pod.spec.containers[0], None).unwrap();
-        assert_eq!((none.of_container("u", "main"), none.has_exclusive("u")), (None, false));
+        assert_eq!((none.of_container("u", "main"), none.has_exclusive(&pod)), (None, false));
         assert!(none.places(&pod, None).is_empty() && none.allocatable().is_empty());
     }
 }

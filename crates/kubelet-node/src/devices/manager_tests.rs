@@ -17,7 +17,7 @@ use tokio_stream::wrappers::{UnixListenerStream, WatchStream};
 use super::super::{DeviceHandler, serve};
 use super::*;
 use crate::cpus::{CpuSettings, Cpus, Processors};
-use crate::memory::MemoryNodes;
+use crate::memory::{MemoryNodes, MemorySettings};
 use crate::plugins::{PluginHandler as _, PluginInfo};
 use crate::topology::fixtures::Counted as ResourcesCounted;
 use crate::topology::{AdmitError, TopologyManager, TopologyParts, TopologySettings};
@@ -123,7 +123,8 @@ fn manager(directory: &Path, devices: Arc<Devices>) -> Arc<TopologyManager> {
         topology: sys::topology::Topology::default(),
         devices,
         cpus: Cpus::new(directory, CpuSettings::NONE, &Processors::default(), counts.clone()).unwrap(),
-        memory: MemoryNodes::none(directory, counts.clone()),
+        memory: MemoryNodes::new(directory, &MemorySettings::default(), counts.clone()),
+        pod_level: false,
         counts,
         clock: SystemClock::shared(),
     })

@@ -2,11 +2,12 @@
 //!
 //! Upstream: the memory manager's static policy, KEP-1769.
 
+mod divide;
 mod reserved;
 mod state;
 mod tables;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,8 +18,9 @@ use parking_lot::Mutex;
 use sys::cpu_set::CpuSet;
 
 use crate::state_file::{StateError, StateFile};
-use crate::topology::{Answer, Hint, NodeSet, ResourceCounts, places};
+use crate::topology::{Answer, EmptyPool, Hint, NodeSet, OfPod, ResourceCounts, Share, Source, places, pod_pool};
 
+use divide::Divided;
 pub use reserved::{NodeReservation, Reserved, ReservedError};
 pub(crate) use state::OWNER;
 pub use tables::{Amounts, Block, Blocks};
@@ -37,27 +39,37 @@ pub enum MemoryError {
     ExtendedNotPreferred,
     #[error("[memorymanager] preferred hint violates NUMA node allocation")]
     Violates,
+    #[error(transparent)]
+    EmptyPool(#[from] EmptyPool),
+}
+
+/// What the memory manager is told.
+#[derive(Debug, Clone, Default)]
+pub struct MemorySettings {
+    /// What is kept of each node's memory; none where nobody's is bound to nodes.
+    pub reserved: Option<Reserved>,
+    /// Gate `PodLevelResourceManagers`: pods that say what their containers may have together are bound, too.
+    pub pod_level: bool,
 }
 
 /// The memory of a node.
 pub struct MemoryNodes {
     /// The empty machine; none where nobody's memory is bound to nodes.
     machine: Option<Machine>,
+    /// Gate `PodLevelResourceManagers`: pods that say what their containers may have together are bound, too.
+    pod_level: bool,
     blocks: Mutex<Blocks>,
     file: StateFile,
     counts: Arc<dyn ResourceCounts>,
 }
 
 impl MemoryNodes {
-    /// Nobody's memory is bound to nodes.
-    pub fn none(root: &Path, counts: Arc<dyn ResourceCounts>) -> Self {
-        Self { machine: None, blocks: Mutex::default(), file: StateFile::new(root, &OWNER, "None"), counts }
-    }
-
-    /// Guaranteed pods' memory is bound to nodes.
-    pub fn bound(root: &Path, reserved: &Reserved, counts: Arc<dyn ResourceCounts>) -> Self {
-        let file = StateFile::new(root, &OWNER, "Static");
-        Self { machine: Some(reserved.machine()), blocks: Mutex::default(), file, counts }
+    pub fn new(root: &Path, settings: &MemorySettings, counts: Arc<dyn ResourceCounts>) -> Self {
+        let MemorySettings { reserved, pod_level } = settings;
+        let policy = if reserved.is_some() { "Static" } else { "None" };
+        let file = StateFile::new(root, &OWNER, policy, *pod_level);
+        let machine = reserved.as_ref().map(Reserved::machine);
+        Self { machine, pod_level: *pod_level, blocks: Mutex::default(), file, counts }
     }
 
     /// Takes over what an earlier kubelet gave away.
@@ -85,12 +97,12 @@ impl MemoryNodes {
     }
 
     /// What one pod has.
-    pub(crate) fn of_pod(&self, uid: &str) -> Option<BTreeMap<String, Vec<Block>>> {
+    pub(crate) fn of_pod(&self, uid: &str) -> Option<OfPod<Vec<Block>>> {
         self.blocks.lock().get(uid).cloned()
     }
 
     /// Gives a pod what it had.
-    pub(crate) fn put_back(&self, uid: &str, had: Option<BTreeMap<String, Vec<Block>>>) {
+    pub(crate) fn put_back(&self, uid: &str, had: Option<OfPod<Vec<Block>>>) {
         let mut blocks = self.blocks.lock();
         match had {
             Some(had) => drop(blocks.insert(uid.to_owned(), had)),
@@ -111,13 +123,16 @@ impl MemoryNodes {
         let Some(machine) = &self.machine else { return Answer::new() };
         let blocks = self.blocks.lock();
         let wanted = match container {
-            Some(container) => wanted(pod, container),
-            None => wanted_by_pod(pod),
+            Some(container) => wanted(pod, container, self.pod_level),
+            None => wanted_by_pod(pod, self.pod_level),
         };
+        if container.is_none() && pod_pool::has_pod_level_resources(pod) && self.divided(pod, &wanted).is_err() {
+            return wanted.into_keys().map(|kind| (kind, Some(Vec::new()))).collect();
+        }
         let own = blocks.get(&pod.metadata.uid);
         let had: Vec<&Block> = match container {
-            Some(container) => own.and_then(|own| own.get(&container.name)).into_iter().flatten().collect(),
-            None => own.into_iter().flat_map(BTreeMap::values).flatten().collect(),
+            Some(container) => own.and_then(|own| own.containers.get(&container.name)).into_iter().flatten().collect(),
+            None => own.into_iter().flat_map(OfPod::taken).flatten().collect(),
         };
         if let Some(first) = had.first() {
             let hint = Hint { nodes: Some(first.nodes), preferred: true };
@@ -134,32 +149,72 @@ impl MemoryNodes {
     /// Binds a container's memory to `nodes` if they can hold it, with more nodes if not; none is anywhere.
     pub(crate) fn allocate(&self, pod: &Pod, container: &Container, place: Hint) -> Result<(), MemoryError> {
         let Some(machine) = &self.machine else { return Ok(()) };
-        let wanted = wanted(pod, container);
+        let wanted = wanted(pod, container, self.pod_level);
         let mut blocks = self.blocks.lock();
-        let has = blocks.get(&pod.metadata.uid).is_some_and(|own| own.contains_key(&container.name));
+        let has = blocks.get(&pod.metadata.uid).is_some_and(|own| own.containers.contains_key(&container.name));
         if wanted.is_empty() || has {
             return Ok(());
         }
         let nodes = choose(machine, pod, &wanted, place, &blocks);
         self.counts.pinned_memory(nodes.is_ok());
+        self.count(nodes.is_ok(), Source::Node, [(Share::OfNode, wanted.len())]);
         let nodes = nodes?;
         let given = wanted.into_iter().map(|(kind, bytes)| Block { nodes, kind, bytes }).collect();
         give(pod, &container.name, given, &mut blocks);
         Ok(())
     }
 
+    /// Binds the memory of a pod as a whole as above, and gives each container its part.
+    pub(crate) fn allocate_pod(&self, pod: &Pod, place: Hint) -> Result<(), MemoryError> {
+        let Some(machine) = &self.machine else { return Ok(()) };
+        let wanted = wanted_by_pod(pod, self.pod_level);
+        let mut blocks = self.blocks.lock();
+        let has = blocks.get(&pod.metadata.uid).is_some_and(|own| own.whole.is_some());
+        if wanted.is_empty() || has {
+            return Ok(());
+        }
+        let divided = self.divided(pod, &wanted).map_err(MemoryError::from);
+        let given = divided.and_then(|divided| Ok((choose(machine, pod, &wanted, place, &blocks)?, divided)));
+        self.counts.pinned_memory(given.is_ok());
+        let shares: Vec<Share> = given.iter().flat_map(|(_, divided)| divided.shares()).collect();
+        for _ in shares.iter().filter(|share| **share == Share::OfPod) {
+            self.counts.pinned_memory(true);
+        }
+        self.count(given.is_ok(), Source::Pod, shares.into_iter().map(|share| (share, 1)));
+        let (nodes, divided) = given?;
+        blocks.insert(pod.metadata.uid.clone(), divided.on(nodes, wanted));
+        Ok(())
+    }
+
+    fn divided(&self, pod: &Pod, whole: &Amounts) -> Result<Divided, EmptyPool> {
+        Divided::new(pod, whole, |container| wanted(pod, container, self.pod_level))
+    }
+
+    /// Counts what containers were given in how many blocks, or that somebody was given nothing.
+    fn count(&self, given: bool, from: Source, shares: impl IntoIterator<Item = (Share, usize)>) {
+        if !self.pod_level {
+            return;
+        }
+        if !given {
+            return self.counts.not_given(MEMORY, from);
+        }
+        for (share, blocks) in shares {
+            self.counts.given(MEMORY, share, u32::try_from(blocks).unwrap_or(u32::MAX));
+        }
+    }
+
     /// The nodes that a container's memory is bound to; none where it may be anywhere.
     #[must_use]
     pub fn of_container(&self, uid: &str, container: &str) -> Option<CpuSet> {
         let blocks = self.blocks.lock();
-        let own = blocks.get(uid)?.get(container)?;
+        let own = blocks.get(uid)?.containers.get(container)?;
         Some(own.iter().flat_map(|block| block.nodes.iter()).collect())
     }
 
     /// The blocks of a container.
     #[must_use]
     pub fn blocks(&self, uid: &str, container: &str) -> Vec<Block> {
-        self.blocks.lock().get(uid).and_then(|own| own.get(container)).cloned().unwrap_or_default()
+        self.blocks.lock().get(uid).and_then(|own| own.containers.get(container)).cloned().unwrap_or_default()
     }
 
     /// Whether memory may be bound at all, which is why a guaranteed pod's cannot be changed.
@@ -238,8 +293,8 @@ fn narrowest(hints: Vec<Hint>) -> Option<Hint> {
 }
 
 /// Whether a pod's memory is bound to nodes.
-fn is_bound(pod: &Pod) -> bool {
-    qos::class_of(pod) == pod_qos_class::GUARANTEED && pod.spec.resources.is_none()
+fn is_bound(pod: &Pod, pod_level: bool) -> bool {
+    qos::class_of(pod) == pod_qos_class::GUARANTEED && (pod_level || !pod_pool::has_pod_level_resources(pod))
 }
 
 fn is_memory(kind: &str) -> bool {
@@ -252,13 +307,22 @@ fn amounts(list: &ResourceList) -> Amounts {
 }
 
 /// The memory that a container is to have bound to nodes.
-fn wanted(pod: &Pod, container: &Container) -> Amounts {
-    if is_bound(pod) { amounts(&container.resources.requests) } else { Amounts::new() }
+fn wanted(pod: &Pod, container: &Container, pod_level: bool) -> Amounts {
+    if !is_bound(pod, pod_level) || pod_pool::has_pod_level_resources(pod) && !pod_pool::is_guaranteed(container) {
+        return Amounts::new();
+    }
+    amounts(&container.resources.requests)
 }
 
-fn wanted_by_pod(pod: &Pod) -> Amounts {
-    let all = || pod_requests::aggregate(&pod.spec, |container| container.resources.requests.clone());
-    if is_bound(pod) { amounts(&all()) } else { Amounts::new() }
+/// What a pod is to have as a whole: what it says itself, or all of its containers together.
+fn wanted_by_pod(pod: &Pod, pod_level: bool) -> Amounts {
+    if !is_bound(pod, pod_level) {
+        return Amounts::new();
+    }
+    match pod.spec.resources.as_ref().filter(|_| pod_pool::has_pod_level_resources(pod)) {
+        Some(own) => amounts(&own.requests).into_iter().filter(|(_, bytes)| *bytes > 0).collect(),
+        None => amounts(&pod_requests::aggregate(&pod.spec, |container| container.resources.requests.clone())),
+    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,11 @@
 //! The memory manager's state as its file has it.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value, json};
 
 use super::tables::{Block, Blocks, Machine, Node};
 use crate::go_dump::{Member, Shape, members};
-use crate::state_file::{ENTRIES, Owner};
-use crate::topology::NodeSet;
+use crate::state_file::{ENTRIES, Owner, POD_ENTRIES, Record};
+use crate::topology::{NodeSet, OfPod};
 
 /// The member that says how full the nodes are.
 pub(super) const MACHINE: &str = "machineState";
@@ -16,14 +14,32 @@ pub(super) const MACHINE: &str = "machineState";
 pub(crate) static OWNER: Owner = Owner {
     name: "memory",
     file: "memory_manager_state",
-    go_types: ["*state.MemoryManagerCheckpoint", "*state.MemoryManagerCheckpointV1"],
-    members: members! {
-        "PolicyName" "string" "policyName" Shape::Plain;
-        "MachineState" "state.NUMANodeMap" "machineState" Shape::Numbered(&Shape::Pointer(NODE));
-        "Entries" "state.ContainerMemoryAssignments" "entries" Shape::Map(&Shape::Map(&Shape::List(&Shape::Struct(BLOCK))));
-        "Checksum" "checksum.Checksum" "checksum" Shape::Unset;
+    plain: Record {
+        go_types: ["*state.MemoryManagerCheckpoint", "*state.MemoryManagerCheckpointV1"],
+        members: members! {
+            "PolicyName" "string" "policyName" Shape::Plain;
+            "MachineState" "state.NUMANodeMap" "machineState" Shape::Numbered(&Shape::Pointer(NODE));
+            "Entries" "state.ContainerMemoryAssignments" "entries" Shape::Map(&Shape::Map(&Shape::List(&Shape::Struct(BLOCK))));
+            "Checksum" "checksum.Checksum" "checksum" Shape::Unset;
+        },
+    },
+    with_pods: Record {
+        go_types: ["*state.MemoryManagerCheckpoint", "*state.MemoryManagerCheckpointV2"],
+        members: members! {
+            "PolicyName" "string" "policyName" Shape::Plain;
+            "MachineState" "state.NUMANodeMap" "machineState" Shape::Numbered(&Shape::Pointer(NODE));
+            "Entries" "state.ContainerMemoryAssignments" "entries" Shape::Map(&Shape::Map(&Shape::List(&Shape::Struct(BLOCK))));
+            "PodEntries" "state.PodMemoryAssignments" "podEntries" Shape::Map(&Shape::Struct(POD_ENTRY));
+            "Checksum" "checksum.Checksum" "checksum" Shape::Unset;
+        },
     },
 };
+/// What a pod has as a whole.
+const POD_ENTRY: &[Member] = members! {
+    "MemoryBlocks" "[]state.Block" "memoryBlocks" Shape::List(&Shape::Struct(BLOCK));
+};
+/// The member of it.
+const MEMORY_BLOCKS: &str = "memoryBlocks";
 const NODE: &[Member] = members! {
     "NumberOfAssignments" "int" "numberOfAssignments" Shape::Plain;
     "MemoryMap" "map[v1.ResourceName]*state.MemoryTable" "memoryMap" Shape::Map(&Shape::Pointer(TABLE));
@@ -46,11 +62,19 @@ pub(super) fn encode(machine: Option<&Machine>, blocks: &Blocks) -> Value {
     let filled = machine.map(|machine| self::machine(&machine.with(blocks)));
     let mut state = json!({MACHINE: filled.unwrap_or_else(|| json!({}))});
     if !blocks.is_empty() {
-        let of_pod = |own: &BTreeMap<String, Vec<Block>>| -> Map<String, Value> {
-            own.iter().map(|(name, blocks)| (name.clone(), blocks.iter().map(block).collect())).collect()
+        let of_pod = |own: &OfPod<Vec<Block>>| -> Map<String, Value> {
+            own.containers.iter().map(|(name, blocks)| (name.clone(), blocks.iter().map(block).collect())).collect()
         };
         state[ENTRIES] =
             blocks.iter().map(|(uid, own)| (uid.clone(), of_pod(own).into())).collect::<Map<_, _>>().into();
+    }
+    let whole = |(uid, own): (&String, &OfPod<Vec<Block>>)| {
+        let blocks: Vec<Value> = own.whole.as_ref()?.iter().map(block).collect();
+        Some((uid.clone(), json!({MEMORY_BLOCKS: blocks})))
+    };
+    let pods: Map<String, Value> = blocks.iter().filter_map(whole).collect();
+    if !pods.is_empty() {
+        state[POD_ENTRIES] = pods.into();
     }
     state
 }
@@ -113,11 +137,17 @@ pub(super) fn decode(state: &Value) -> Option<Blocks> {
     let mut blocks = Blocks::new();
     for (uid, own) in state[ENTRIES].as_object().into_iter().flatten() {
         for (container, list) in own.as_object()? {
-            let list = list.as_array()?.iter().map(decode_block).collect::<Option<_>>()?;
-            blocks.entry(uid.clone()).or_default().insert(container.clone(), list);
+            blocks.entry(uid.clone()).or_default().containers.insert(container.clone(), decode_blocks(list)?);
         }
     }
+    for (uid, own) in state[POD_ENTRIES].as_object().into_iter().flatten() {
+        blocks.entry(uid.clone()).or_default().whole = Some(decode_blocks(&own[MEMORY_BLOCKS])?);
+    }
     Some(blocks)
+}
+
+fn decode_blocks(list: &Value) -> Option<Vec<Block>> {
+    list.as_array()?.iter().map(decode_block).collect()
 }
 
 fn decode_block(value: &Value) -> Option<Block> {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use api_types::core_v1::Pod;
 
-use crate::topology::{NodeSet, is_ending};
+use crate::topology::{NodeSet, OfPod, is_ending};
 
 pub(super) const MEMORY: &str = "memory";
 
@@ -23,7 +23,7 @@ pub struct Block {
 }
 
 /// Which container of which pod has which blocks, by uid and name.
-pub type Blocks = BTreeMap<String, BTreeMap<String, Vec<Block>>>;
+pub type Blocks = BTreeMap<String, OfPod<Vec<Block>>>;
 
 /// A node's memory of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl Machine {
     /// How the machine is filled when these blocks are given away.
     pub(super) fn with(&self, blocks: &Blocks) -> Self {
         let mut filled = self.clone();
-        for block in blocks.values().flat_map(BTreeMap::values).flatten() {
+        for block in blocks.values().flat_map(OfPod::taken).flatten() {
             filled.put(block);
         }
         filled
@@ -114,7 +114,8 @@ impl Machine {
 /// What a pod's init containers have and do not need any more when the next ones start, by the nodes it is on.
 pub(super) fn reusable(pod: &Pod, blocks: &Blocks) -> Vec<(NodeSet, Amounts)> {
     let mut found: BTreeMap<NodeSet, Amounts> = BTreeMap::new();
-    let own = blocks.get(&pod.metadata.uid).into_iter().flatten().filter(|(name, _)| is_ending(pod, name));
+    let own = blocks.get(&pod.metadata.uid).into_iter().flat_map(|own| &own.containers);
+    let own = own.filter(|(name, _)| is_ending(pod, name));
     for block in own.flat_map(|(_, blocks)| blocks) {
         *found.entry(block.nodes).or_default().entry(block.kind.clone()).or_default() += block.bytes;
     }
@@ -124,7 +125,7 @@ pub(super) fn reusable(pod: &Pod, blocks: &Blocks) -> Vec<(NodeSet, Amounts)> {
 /// Gives a container blocks. As far as they lie on what init containers of its pod had, it is those that have less from
 /// then on, so that all blocks of a pod together are what it takes from the machine.
 pub(super) fn give(pod: &Pod, container: &str, given: Vec<Block>, blocks: &mut Blocks) {
-    let of_pod = blocks.entry(pod.metadata.uid.clone()).or_default();
+    let of_pod = &mut blocks.entry(pod.metadata.uid.clone()).or_default().containers;
     for block in &given {
         let mut rest = block.bytes;
         let ended = of_pod.iter_mut().filter(|(name, _)| is_ending(pod, name)).flat_map(|(_, blocks)| blocks);
@@ -165,7 +166,9 @@ pub(super) mod tests {
 
     #[test]
     fn nodes_are_filled_in_order_and_used_together() {
-        let blocks: Blocks = [("u".to_owned(), [("c".to_owned(), vec![block(&[0, 1], 12)])].into())].into();
+        let blocks: Blocks =
+            [("u".to_owned(), OfPod { whole: None, containers: [("c".to_owned(), vec![block(&[0, 1], 12)])].into() })]
+                .into();
         let filled = machine(&[11, 11, 11]).with(&blocks);
         let reserved = |node: u32| filled.0[&node].tables[MEMORY].reserved / GI;
         assert_eq!([0, 1, 2].map(reserved), [10, 2, 0]);

@@ -9,16 +9,19 @@ use super::*;
 use crate::topology::fixtures::{Counted, guaranteed};
 
 fn own(root: &Path, sizes: &[u64]) -> MemoryNodes {
-    let file = StateFile::new(root, &OWNER, "Static");
+    let file = StateFile::new(root, &OWNER, "Static", false);
     let counts = Arc::new(Counted::default());
-    MemoryNodes { machine: Some(machine(sizes)), blocks: Mutex::default(), file, counts }
+    MemoryNodes { machine: Some(machine(sizes)), pod_level: false, blocks: Mutex::default(), file, counts }
+}
+
+fn of_pod(container: &str, blocks: Vec<Block>) -> OfPod<Vec<Block>> {
+    OfPod { whole: None, containers: [(container.to_owned(), blocks)].into() }
 }
 
 fn with(sizes: &[u64], given: &[(&str, &[u32], u64)]) -> MemoryNodes {
     let own = own(Path::new("/nowhere"), sizes);
     for (uid, numbers, gi) in given {
-        let blocks = BTreeMap::from([("main".to_owned(), vec![block(numbers, *gi)])]);
-        own.blocks.lock().insert((*uid).to_owned(), blocks);
+        own.blocks.lock().insert((*uid).to_owned(), of_pod("main", vec![block(numbers, *gi)]));
     }
     own
 }
@@ -154,9 +157,8 @@ fn a_restart_forgets_nothing() {
     let error = own(dir.path(), &[11, 12]).restore().unwrap_err().to_string();
     assert!(error.contains("[memorymanager] the expected machine state is different from the real one"), "{error}");
     assert!(error.contains("delete the memory manager checkpoint file"), "{error}");
-    let mut other = state::machine(
-        &machine(&[11, 11]).with(&[("u".to_owned(), [("c".to_owned(), vec![block(&[0, 1], 12)])].into())].into()),
-    );
+    let mut other =
+        state::machine(&machine(&[11, 11]).with(&[("u".to_owned(), of_pod("c", vec![block(&[0, 1], 12)]))].into()));
     let filled = other.clone();
     for (node, reserved) in [("0", 4), ("1", 8)] {
         let table = &mut other[node]["memoryMap"]["memory"];
@@ -165,7 +167,7 @@ fn a_restart_forgets_nothing() {
     assert!(other != filled && state::is_alike(&other, &filled), "filled in another order");
     other["0"]["memoryMap"]["memory"]["free"] = json!(5 * GI);
     assert!(!state::is_alike(&other, &filled));
-    let none = MemoryNodes::none(dir.path(), Arc::new(Counted::default()));
+    let none = MemoryNodes::new(dir.path(), &MemorySettings::default(), Arc::new(Counted::default()));
     assert!(none.restore().unwrap_err().to_string().contains("configured policy \"None\" differs"));
     assert!(next.keep(&BTreeSet::new()) && next.blocks("u", "main").is_empty());
     assert_eq!(next.allocatable(), [block(&[0], 10), block(&[1], 10)]);

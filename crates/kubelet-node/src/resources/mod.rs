@@ -20,5 +20,6 @@ mod units;
 pub use memory_qos::{KeptMemory, MemoryQos, MemoryReservation};
 pub use names::{CgroupNames, Driver};
 pub use node_usage::node_usage;
+pub use pod::is_bounded;
 pub use pod_cgroups::{CgroupSettings, ClassReserve, PodGroups, all_pods_limits};
 pub use systemd::Systemd;

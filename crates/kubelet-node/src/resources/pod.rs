@@ -89,18 +89,21 @@ impl PodLimits {
     }
 }
 
+/// Whether nothing in a pod may have as much of a resource as there is.
+#[must_use]
+pub fn is_bounded(pod: &Pod, resource: &str) -> bool {
+    let of_pod = pod.spec.resources.as_ref().is_some_and(|all| all.limits.contains_key(resource));
+    let has = |container: &Container| container.resources.limits.get(resource).is_some_and(|limit| limit.sign() > 0);
+    of_pod || pod.spec.containers.iter().chain(&pod.spec.init_containers).all(has)
+}
+
 fn amounts(pod: &Pod) -> Amounts {
     let (requests, limits) = (pod_requests::requests(pod), pod_requests::limits(pod));
-    let all = |name: &str| {
-        let of_pod = pod.spec.resources.as_ref().is_some_and(|all| all.limits.contains_key(name));
-        let has = |container: &Container| container.resources.limits.get(name).is_some_and(|limit| limit.sign() > 0);
-        of_pod || pod.spec.containers.iter().chain(&pod.spec.init_containers).all(has)
-    };
     Amounts {
         request_milli: pod_requests::amount(&requests, "cpu").milli_value(),
         request_bytes: pod_requests::amount(&requests, "memory").value(),
-        limit_milli: all("cpu").then(|| pod_requests::amount(&limits, "cpu").milli_value()),
-        memory: all("memory").then(|| pod_requests::amount(&limits, "memory").value()),
+        limit_milli: is_bounded(pod, "cpu").then(|| pod_requests::amount(&limits, "cpu").milli_value()),
+        memory: is_bounded(pod, "memory").then(|| pod_requests::amount(&limits, "memory").value()),
     }
 }
 

@@ -64,8 +64,8 @@ struct Known {
     request_bytes: i64,
 }
 
-/// Which pods are meant, by uid.
-type ByUid = Box<dyn Fn(&str) -> bool + Send + Sync>;
+/// Which pods are meant.
+type OfPod = Box<dyn Fn(&Pod) -> bool + Send + Sync>;
 type TellKept = Box<dyn Fn(KeptMemory) + Send + Sync>;
 
 /// The groups of a node's pods.
@@ -75,7 +75,7 @@ pub struct PodGroups {
     settings: CgroupSettings,
     known: Mutex<BTreeMap<String, Known>>,
     /// Pods whose processor time is not limited.
-    unlimited: OnceLock<ByUid>,
+    unlimited: OnceLock<OfPod>,
     /// Who hears how much memory is kept for all pods together.
     kept: OnceLock<TellKept>,
     /// Held while what classes have is set, so that who comes last has seen all pods.
@@ -133,8 +133,8 @@ impl PodGroups {
         if self.settings.per_class { self.group(pod).to_string() } else { self.settings.names.root().to_string() }
     }
 
-    /// Pods with these uids may use all processor time that there is; only the first call counts.
-    pub fn lift_quota(&self, of: impl Fn(&str) -> bool + Send + Sync + 'static) {
+    /// These pods may use all processor time that there is; only the first call counts.
+    pub fn lift_quota(&self, of: impl Fn(&Pod) -> bool + Send + Sync + 'static) {
         let _ = self.unlimited.set(Box::new(of));
     }
 
@@ -145,7 +145,7 @@ impl PodGroups {
 
     /// The limits of a pod's group.
     fn limits_of(&self, pod: &Pod) -> Limits {
-        let lifted = self.unlimited.get().is_some_and(|of| of(&pod.metadata.uid));
+        let lifted = self.unlimited.get().is_some_and(|of| of(pod));
         let mut own = self.settings.limits.of(pod);
         if lifted && own.cpu_quota_us.is_some() {
             own.cpu_quota_us = Some(Limit::Unlimited);

@@ -1,6 +1,6 @@
 //! Giving a pod its devices, processors and memory: all of it, or none.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api_types::core_v1::{Container, Pod};
@@ -9,7 +9,7 @@ use sys::cpu_set::CpuSet;
 use sys::topology::Topology;
 
 use super::hint::{Distances, lists};
-use super::{Hint, NodeSet, Policy, ResourceCounts, Scope, TopologySettings};
+use super::{Hint, NodeSet, OfPod, Policy, ResourceCounts, Scope, TopologySettings, pod_pool};
 use crate::cpus::{CpuError, Cpus, StateError};
 use crate::devices::{AllocateError, DeviceAssignments, Devices};
 use crate::memory::{Block, MemoryError, MemoryNodes};
@@ -20,6 +20,9 @@ pub enum AdmitError {
     /// The policy does not admit where they would be.
     #[error("Resources cannot be allocated with Topology locality")]
     Affinity,
+    /// The same, of a pod that says what its containers may have together.
+    #[error("Pod Scope pod with pod-level resources failed admission {}", managed(*.0))]
+    PodAffinity(Scope),
     #[error(transparent)]
     Devices(#[from] AllocateError),
     #[error(transparent)]
@@ -35,8 +38,16 @@ pub enum AdmitError {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Held {
     devices: DeviceAssignments,
-    cpus: Option<BTreeMap<String, CpuSet>>,
-    memory: Option<BTreeMap<String, Vec<Block>>>,
+    cpus: Option<OfPod<CpuSet>>,
+    memory: Option<OfPod<Vec<Block>>>,
+}
+
+/// Which manager did not admit, as upstream says it.
+fn managed(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Container => "with a container-level topology manager",
+        Scope::Pod => "under pod-scope topology manager",
+    }
 }
 
 /// What the manager is made of.
@@ -47,6 +58,8 @@ pub struct TopologyParts {
     pub devices: Arc<Devices>,
     pub cpus: Cpus,
     pub memory: MemoryNodes,
+    /// Gate `PodLevelResourceManagers`.
+    pub pod_level: bool,
     pub counts: Arc<dyn ResourceCounts>,
     pub clock: SharedClock,
 }
@@ -62,6 +75,7 @@ pub struct TopologyManager {
     pub cpus: Cpus,
     /// Whose memory is bound to nodes.
     pub memory: MemoryNodes,
+    pod_level: bool,
     counts: Arc<dyn ResourceCounts>,
     clock: SharedClock,
     /// One pod is given at a time.
@@ -70,7 +84,7 @@ pub struct TopologyManager {
 
 impl TopologyManager {
     pub fn new(parts: TopologyParts) -> Arc<Self> {
-        let TopologyParts { settings, topology, devices, cpus, memory, counts, clock } = parts;
+        let TopologyParts { settings, topology, devices, cpus, memory, pod_level, counts, clock } = parts;
         Arc::new(Self {
             settings,
             nodes: topology.nodes.keys().copied().collect(),
@@ -78,6 +92,7 @@ impl TopologyManager {
             devices,
             cpus,
             memory,
+            pod_level,
             counts,
             clock,
             turn: tokio::sync::Mutex::default(),
@@ -143,6 +158,9 @@ impl TopologyManager {
 
     fn give_again(&self, pod: &Pod) -> Result<(), AdmitError> {
         let of_pod = (self.settings.scope == Scope::Pod).then(|| self.place(pod, None)).transpose()?;
+        if let Some(place) = of_pod.filter(|_| self.divides(pod)) {
+            return self.give_pod(pod, place);
+        }
         for container in pod.spec.init_containers.iter().chain(&pod.spec.containers) {
             let place = of_pod.map_or_else(|| self.place(pod, Some(container)), Ok)?;
             self.cpus.allocate(pod, container, place.nodes)?;
@@ -155,19 +173,37 @@ impl TopologyManager {
         let containers = || pod.spec.init_containers.iter().chain(&pod.spec.containers);
         let scope = self.settings.scope;
         let of_pod = (scope == Scope::Pod).then(|| self.place(pod, None)).transpose()?;
+        let divides = self.divides(pod);
         for container in containers() {
             let place = of_pod.map_or_else(|| self.place(pod, Some(container)), Ok)?;
             self.devices.allocate(pod, container, place.nodes).await?;
+            if divides {
+                continue;
+            }
             self.cpus.allocate(pod, container, place.nodes)?;
             self.memory.allocate(pod, container, place)?;
             if self.is_guaranteed() && scope == Scope::Container {
                 self.counts.aligned(scope, "numa_node", true);
             }
         }
+        if let Some(place) = of_pod.filter(|_| divides) {
+            self.give_pod(pod, place)?;
+        }
         if self.is_guaranteed() && scope == Scope::Pod {
             self.counts.aligned(scope, "numa_node", true);
         }
         Ok(())
+    }
+
+    /// Whether a pod is given processors and memory as a whole, which its containers then have parts of.
+    fn divides(&self, pod: &Pod) -> bool {
+        let TopologySettings { policy, scope, .. } = self.settings;
+        self.pod_level && scope == Scope::Pod && policy != Policy::None && pod_pool::has_pod_level_resources(pod)
+    }
+
+    fn give_pod(&self, pod: &Pod, place: Hint) -> Result<(), AdmitError> {
+        self.cpus.allocate_pod(pod, place.nodes)?;
+        Ok(self.memory.allocate_pod(pod, place)?)
     }
 
     /// Where a container, or all of a pod, is to have what it asks for.
@@ -184,6 +220,9 @@ impl TopologyManager {
         place.ok_or_else(|| {
             if self.is_guaranteed() {
                 self.counts.aligned(self.settings.scope, "numa_node", false);
+            }
+            if self.pod_level && pod_pool::has_pod_level_resources(pod) {
+                return AdmitError::PodAffinity(self.settings.scope);
             }
             AdmitError::Affinity
         })

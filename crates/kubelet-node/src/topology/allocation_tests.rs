@@ -6,11 +6,11 @@ use std::time::Duration;
 use base::{SystemClock, TaskGroup};
 use sys::topology::{MemoryNode, Processor};
 
-use super::super::fixtures::{Counted, guaranteed};
+use super::super::fixtures::{Counted, guaranteed, with_pool};
 use super::*;
 use crate::cpus::{CpuOptions, CpuPolicy, CpuSettings, Processors};
 use crate::devices::{DeviceCounts, DevicesDeps};
-use crate::memory::Reserved;
+use crate::memory::{MemorySettings, Reserved};
 
 struct Uncounted;
 
@@ -28,6 +28,11 @@ fn machine() -> Topology {
 }
 
 fn manager(root: &Path, policy: Policy, scope: Scope) -> (Arc<TopologyManager>, Arc<Counted>) {
+    gated(root, policy, scope, false)
+}
+
+/// With the gate `PodLevelResourceManagers`, or not.
+fn gated(root: &Path, policy: Policy, scope: Scope, pod_level: bool) -> (Arc<TopologyManager>, Arc<Counted>) {
     let (topology, counts) = (machine(), Arc::new(Counted::default()));
     let reserved = |node: i32| {
         let text = format!("{{\"numaNode\": {node}, \"limits\": {{\"memory\": \"1Gi\"}}}}");
@@ -41,11 +46,14 @@ fn manager(root: &Path, policy: Policy, scope: Scope) -> (Arc<TopologyManager>, 
         policy: CpuPolicy::Static(CpuOptions::default()),
         reserved_milli: 1000,
         reserved: Some("0".parse().unwrap()),
+        pod_level,
     };
+    let memory = MemorySettings { reserved: Some(reserved), pod_level };
     let parts = TopologyParts {
         settings: TopologySettings { policy, scope, ..TopologySettings::default() },
         cpus: Cpus::new(root, settings, &Processors::new(&topology), counts.clone()).unwrap(),
-        memory: MemoryNodes::bound(root, &reserved, counts.clone()),
+        memory: MemoryNodes::new(root, &memory, counts.clone()),
+        pod_level,
         topology,
         devices: Devices::new(
             root,
@@ -188,4 +196,72 @@ async fn who_runs_keeps_what_it_has_whatever_it_asks_for_now() {
     assert_eq!(texts(&manager, &whole), " on 0");
     assert!(manager.resize(&guaranteed("u", &[("main", "8", "1Gi")])).is_err());
     assert_eq!(texts(&manager, &whole), " on 0");
+}
+
+/// A pod with four processors and 5 Gi for all of its containers together.
+fn pooled(containers: &[(&str, &str, &str)]) -> Pod {
+    let mut pod = with_pool(guaranteed("u", containers), "4", "5Gi");
+    // The last one may use more than it asks for.
+    pod.spec.containers.last_mut().unwrap().resources.limits.clear();
+    pod
+}
+
+#[tokio::test]
+async fn pods_are_given_processors_and_memory_as_a_whole() {
+    const AFFINITY: &str = "Pod Scope pod with pod-level resources failed admission";
+    const EMPTY: &str = "pod rejected, sum of exclusive container";
+    type Containers<'a> = &'a [(&'a str, &'a str, &'a str)];
+    let (mixed, full): (Containers<'_>, Containers<'_>) =
+        (&[("a", "2", "2Gi"), ("b", "1", "1Gi")], &[("a", "4", "2Gi"), ("b", "0", "1Gi")]);
+    let wide: Containers<'_> = &[("a", "2", "9Gi"), ("b", "1", "1Gi")];
+    let cases = [
+        (Policy::SingleNumaNode, Scope::Pod, true, mixed, Ok("4-5 on 1; 6-7 on 1")),
+        (Policy::Restricted, Scope::Pod, true, full, Err(AFFINITY)),
+        (Policy::BestEffort, Scope::Pod, true, full, Err(EMPTY)),
+        // Each container for itself: the other runs on what all share.
+        (Policy::SingleNumaNode, Scope::Container, true, mixed, Ok("1-2 on 0;  on ")),
+        (Policy::SingleNumaNode, Scope::Container, true, wide, Ok("1-2 on 0;  on ")),
+        (Policy::None, Scope::Pod, true, mixed, Ok("1-2 on 0;  on ")),
+        (Policy::SingleNumaNode, Scope::Pod, false, mixed, Ok(" on ;  on ")),
+    ];
+    for (policy, scope, pod_level, containers, expected) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        let (manager, _) = gated(dir.path(), policy, scope, pod_level);
+        let found = given(&manager, &pooled(containers)).await;
+        match expected {
+            Ok(expected) => assert_eq!(found.as_deref(), Ok(expected), "{policy:?} {scope:?} {containers:?}"),
+            Err(start) => assert!(found.unwrap_err().starts_with(start), "{policy:?} {scope:?} {containers:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_pod_has_as_a_whole_outlives_the_kubelet_and_goes_with_the_pod() {
+    let dir = tempfile::tempdir().unwrap();
+    let start = |pod_level| {
+        let (manager, counted) = gated(dir.path(), Policy::SingleNumaNode, Scope::Pod, pod_level);
+        manager.restore().map(|()| (manager, counted)).map_err(|error| error.to_string())
+    };
+    let (first, counted) = start(true).unwrap();
+    let pod = pooled(&[("a", "2", "2Gi"), ("b", "1", "1Gi")]);
+    first.allocate(&pod).await.unwrap().expect("it is given something");
+    let seen: Vec<String> = counted.0.lock().iter().filter(|text| text.contains("pod_")).cloned().collect();
+    let expected = ["cpu pod_exclusive 1", "cpu pod_shared 1", "memory pod_exclusive 1", "memory pod_shared 1"];
+    assert_eq!(seen, expected);
+    let [a, b] = [0, 1].map(|index: usize| first.cpus.is_exclusive(&pod, &pod.spec.containers[index]));
+    assert!(a && !b && first.cpus.has_exclusive(&pod), "a quota holds for those who share");
+
+    let (next, _) = start(true).unwrap();
+    assert_eq!(next.held("u"), first.held("u"));
+    assert!(next.allocate(&pod).await.unwrap().is_none(), "it has it");
+    assert!(next.resize(&pod).unwrap().is_none());
+    let Err(refused) = start(false) else { panic!("somebody has to drain the node") };
+    assert!(refused.contains("checkpoint is corrupted"), "{refused}");
+    let mut other = pooled(&[("a", "2", "2Gi"), ("b", "1", "1Gi")]);
+    other.metadata.uid = "v".into();
+    assert!(given(&next, &other).await.is_err(), "all that a node has is the first one's");
+    next.keep(&BTreeSet::new());
+    assert_eq!(given(&next, &other).await.as_deref(), Ok("4-5 on 1; 6-7 on 1"));
+    next.keep(&BTreeSet::new());
+    assert!(start(false).is_ok(), "nobody has anything");
 }

@@ -10,6 +10,7 @@ mod app_armor;
 #[cfg(test)]
 mod contract_tests;
 mod features;
+mod pod_level;
 mod predicates;
 mod preemption;
 mod pressure;
@@ -70,6 +71,8 @@ pub(crate) struct Situation<'a> {
     pub comparing: Comparing,
     /// Whether AppArmor profiles mean something here.
     pub enforces_app_armor: bool,
+    /// Whether pods may say what all of their containers may have together.
+    pub pod_level_resources: bool,
     /// What the node declares; `None` where that does not count.
     pub declared_features: Option<&'a [String]>,
 }
@@ -125,9 +128,10 @@ impl Admission {
         let mut handlers: Vec<Box<dyn Handler>> =
             vec![Box::new(Check(pressure::check)), Box::new(Check(sysctls::check))];
         handlers.extend(topology.map(|topology| Box::new(Arc::clone(topology)) as Box<dyn Handler>));
-        let rest: [Box<dyn Handler>; 5] = [
+        let rest: [Box<dyn Handler>; 6] = [
             Box::new(Check(predicates::check)),
             Box::new(Check(app_armor::check)),
+            Box::new(Check(pod_level::check)),
             Box::new(Check(features::check)),
             Box::new(Check(shutdown)),
             // Last, so that only what all others agree to is written down.

@@ -34,6 +34,9 @@ pub(crate) enum Reason {
     TopologyAffinityError,
     /// It cannot have whole cores.
     SmtAlignmentError,
+    /// Some of its containers have all that it has, so that nothing is left for the others.
+    EmptyPodSharedPoolError,
+    PodLevelResourcesNotSupported,
     /// What is not the pod's doing: room could not be made, or what it is given not be had.
     UnexpectedAdmissionError,
     /// What it is given cannot be written down, which users see as the one above.
@@ -59,6 +62,8 @@ impl fmt::Display for Reason {
             Self::NodeShutdown => "NodeShutdown",
             Self::TopologyAffinityError => "TopologyAffinityError",
             Self::SmtAlignmentError => "SMTAlignmentError",
+            Self::EmptyPodSharedPoolError => "EmptyPodSharedPoolError",
+            Self::PodLevelResourcesNotSupported => "PodLevelResourcesNotSupported",
             Self::UnexpectedAdmissionError | Self::NotWritten => "UnexpectedAdmissionError",
         })
     }

@@ -38,6 +38,7 @@ pub(super) fn quiet<'a>(node: &'a Node, others: &'a [Arc<Pod>]) -> Situation<'a>
         strict_groups: false,
         comparing: Comparing::Texts,
         enforces_app_armor: false,
+        pod_level_resources: true,
         declared_features: Some(&[]),
     }
 }
@@ -139,6 +140,13 @@ fn profiles_and_features() {
     let enforcing = Situation { enforces_app_armor: true, ..quiet(&node, &[]) };
     let refused = ask(&profile("Localhost"), enforcing).unwrap_err();
     assert_eq!(refused.message, "Cannot enforce AppArmor: invalid empty AppArmor profile name: \"\"");
+    let ungated = Situation { pod_level_resources: false, ..quiet(&node, &[]) };
+    let whole = spec("\"resources\": {\"limits\": {\"cpu\": \"1\"}}");
+    assert_eq!(ask(&pod("0", 0), ungated), Ok(()));
+    let refused = ask(&whole, ungated).unwrap_err();
+    assert_eq!(refused.reason, Reason::PodLevelResourcesNotSupported);
+    assert_eq!(refused.message, "PodLevelResources feature gate is disabled");
+    assert_eq!(ask(&whole, quiet(&node, &[])), Ok(()));
     let declared = [restart.to_owned()];
     let declaring = Situation { declared_features: Some(&declared), ..quiet(&node, &[]) };
     assert_eq!(ask(&spec(rules), declaring), Ok(()));

@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use kubelet_node::cpus::CpuError;
+use kubelet_node::memory::MemoryError;
 use kubelet_node::topology::{AdmitError, TopologyManager};
 
 use super::{Attempt, Handler, Operation, Reason, Refusal, Reservation};
@@ -34,7 +36,10 @@ impl Handler for Arc<TopologyManager> {
 impl From<AdmitError> for Refusal {
     fn from(error: AdmitError) -> Self {
         let reason = match &error {
-            AdmitError::Affinity => Reason::TopologyAffinityError,
+            AdmitError::Affinity | AdmitError::PodAffinity(_) => Reason::TopologyAffinityError,
+            AdmitError::Cpus(CpuError::EmptyPool(_)) | AdmitError::Memory(MemoryError::EmptyPool(_)) => {
+                Reason::EmptyPodSharedPoolError
+            }
             AdmitError::Cpus(error) if error.is_alignment() => Reason::SmtAlignmentError,
             AdmitError::Cpus(_) | AdmitError::Devices(_) | AdmitError::Memory(_) => Reason::UnexpectedAdmissionError,
             AdmitError::Save(_) => Reason::NotWritten,
@@ -50,7 +55,8 @@ impl From<AdmitError> for Refusal {
 
 #[cfg(test)]
 mod tests {
-    use kubelet_node::cpus::{CpuError, TooFew};
+    use kubelet_node::cpus::TooFew;
+    use kubelet_node::topology::{EmptyPool, Scope};
 
     use super::*;
 
@@ -63,6 +69,15 @@ mod tests {
             (
                 AdmitError::Cpus(part),
                 "SMTAlignmentError: SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2",
+            ),
+            (
+                AdmitError::PodAffinity(Scope::Pod),
+                "TopologyAffinityError: Pod Scope pod with pod-level resources failed admission under pod-scope topology \
+                 manager",
+            ),
+            (
+                AdmitError::Memory(MemoryError::EmptyPool(EmptyPool::SharedInit("memory".into()))),
+                "EmptyPodSharedPoolError: pod rejected, pod has shared init containers but no memory available for them",
             ),
             (
                 AdmitError::Cpus(few),

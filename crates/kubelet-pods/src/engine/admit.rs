@@ -56,6 +56,7 @@ impl Inner {
             strict_groups: features.is_some_and(|features| features.supplemental_groups_policy),
             comparing: self.settings.comparing,
             enforces_app_armor: self.settings.enforces_app_armor,
+            pod_level_resources: self.settings.pod_level_resources,
             declared_features: declared.as_deref(),
         };
         self.admission.admit(&Attempt { pod, operation, room, situation })

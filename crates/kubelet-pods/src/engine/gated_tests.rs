@@ -51,3 +51,24 @@ async fn pods_with_their_own_users_are_on_the_hosts_network_where_gate_and_runti
         bench.tasks.shutdown(Duration::from_secs(5)).await;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn pods_are_looked_at_as_soon_as_something_is_done_about_them_where_the_gate_says_so() {
+    let mut looks = Vec::new();
+    for on_demand_relists in [true, false] {
+        let root = tempfile::tempdir().unwrap();
+        let settings = PodSettings { on_demand_relists, ..settings(root.path()) };
+        let bench = start_as(settings, root, FakeServer::new(), Default::default()).await;
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        drop(bench.runtime.take_calls());
+        let names = ["a", "b", "c", "d", "e"];
+        for name in names {
+            bench.put(name, json!({"containers": [{"name": "main", "image": "docker.io/library/app:1"}]}));
+        }
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert!(names.iter().all(|name| bench.phase(name) == "Running"));
+        looks.push(bench.runtime.take_calls().iter().filter(|call| call.operation == "list_containers").count());
+        bench.tasks.shutdown(Duration::from_secs(5)).await;
+    }
+    assert!(looks[0] >= looks[1] + 5, "{looks:?}");
+}

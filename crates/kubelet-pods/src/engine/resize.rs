@@ -80,6 +80,9 @@ impl Inner {
         if self.swaps_and_changes(pod) {
             return Some(("swap_limitation", "In-place resize of containers with swap is not supported."));
         }
+        if !self.settings.pod_level_resizes && pod.spec.resources != self.allocations.given(pod).spec.resources {
+            return Some(("plr_feature_gate_off", "InPlacePodLevelResourcesVerticalScaling is disabled"));
+        }
         let topology = self.side.topology.as_ref()?;
         if qos::class_of(pod) != pod_qos_class::GUARANTEED {
             return None;
@@ -118,12 +121,13 @@ impl Inner {
 
     /// Has the runtime give running containers what the pod has been given.
     pub(super) async fn actuate(&self, pod: &Arc<Pod>, seen: &RuntimePod) -> Result<(), ResizeError> {
-        if self.runtime.resized(pod, seen).is_empty() {
+        let former = self.runtime.former(pod, self.allocations.state(&pod.metadata.uid).in_progress);
+        if former.is_none() && self.runtime.resized(pod, None, seen).is_empty() {
             self.finish_resize(pod);
             return Ok(());
         }
         self.allocations.update(pod, |state| state.in_progress = true);
-        let Err(error) = self.put_into_effect(pod, seen).await else {
+        let Err(error) = self.put_into_effect(pod, former.as_ref(), seen).await else {
             self.finish_resize(pod);
             return Ok(());
         };
@@ -136,14 +140,20 @@ impl Inner {
         Err(error)
     }
 
-    async fn put_into_effect(&self, pod: &Arc<Pod>, seen: &RuntimePod) -> Result<(), ResizeError> {
-        self.runtime.check_resize(pod, seen).await?;
+    async fn put_into_effect(
+        &self,
+        pod: &Arc<Pod>,
+        former: Option<&Pod>,
+        seen: &RuntimePod,
+    ) -> Result<(), ResizeError> {
+        self.runtime.check_resize(pod, former, seen).await?;
         // Parents must grow before their children and shrink after them; one of the two attempts is the right one.
         let early = self.side.cgroups.ensure(pod).await;
-        self.runtime.actuate(pod, seen).await?;
+        self.runtime.actuate(pod, former, seen).await?;
         if early.is_err() {
             self.side.cgroups.ensure(pod).await?;
         }
+        self.runtime.actuated.set_pod(pod);
         Ok(())
     }
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{TaskGroup, TokioClock};
+use client::fake::FakeServer;
 use kubelet_node::cpus::{CpuOptions, CpuPolicy, CpuSettings, Cpus, Processors};
 use kubelet_node::devices::{Devices, DevicesDeps};
-use kubelet_node::memory::MemoryNodes;
+use kubelet_node::memory::{MemoryNodes, MemorySettings};
 use kubelet_node::topology::{TopologyManager, TopologyParts, TopologySettings};
 use node_api::cri::{Code, CriError};
 use serde_json::{Value, json};
@@ -197,19 +198,79 @@ async fn a_first_limit_below_what_is_used_waits() {
     bench.tasks.shutdown(Duration::from_secs(5)).await;
 }
 
+/// A pod with so much memory for all of its containers together.
+fn of_pod(memory: &str) -> Value {
+    let mut pod = pod("web", "node1");
+    pod["spec"]["resources"] = json!({"limits": {"memory": memory}, "requests": {"memory": memory}});
+    pod
+}
+
+impl Bench {
+    fn resize_pod(&self, memory: &str) {
+        let mut pod = self.object("web").unwrap();
+        pod["spec"] = of_pod(memory)["spec"].clone();
+        self.server.put("v1/pods", pod);
+    }
+
+    /// The limit that is in force for the pod as a whole.
+    fn limit_of_pod(&self) -> String {
+        let status = self.object("web").unwrap()["status"].clone();
+        status["resources"]["limits"]["memory"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_pod_has_as_a_whole_changes_in_place() {
+    let bench = start().await;
+    bench.server.put("v1/pods", of_pod("1Gi"));
+    bench.wait("running", |bench| bench.phase("web") == "Running" && bench.limit_of_pod() == "1Gi").await;
+    bench.runtime.set_memory("main", 700 << 20);
+    bench.resize_pod("512Mi");
+    let refused = |bench: &Bench| bench.condition("PodResizeInProgress").is_some_and(|(reason, _)| reason == "Error");
+    bench.wait("refused", refused).await;
+    assert_eq!(
+        bench.condition("PodResizeInProgress").unwrap().1,
+        "cannot decrease memory limits: attempting to set pod memory limit (536870912) below current usage (734003200)"
+    );
+    assert_eq!(bench.object("web").unwrap()["status"]["allocatedResources"]["memory"], "512Mi");
+    assert!(!bench.node.group_limits.lock().contains(&(512 << 20)), "the kernel would kill a container");
+    bench.resize_pod("2Gi");
+    bench.wait("resized", |bench| bench.limit_of_pod() == "2Gi").await;
+    assert!(bench.node.told("Normal ResizeCompleted  Pod resize completed: "));
+    assert!(bench.node.group_limits.lock().contains(&(2 << 30)), "also without a change of a container");
+    bench.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_gate_a_pod_keeps_what_it_has_as_a_whole() {
+    let root = tempfile::tempdir().unwrap();
+    let settings = PodSettings { pod_level_resizes: false, ..settings(root.path()) };
+    let bench = start_as(settings, root, FakeServer::new(), Default::default()).await;
+    bench.server.put("v1/pods", of_pod("1Gi"));
+    bench.wait("running", |bench| bench.phase("web") == "Running").await;
+    bench.resize_pod("2Gi");
+    bench.wait("refused", |bench| bench.condition("PodResizePending").is_some()).await;
+    let expected = ("Infeasible".to_owned(), "InPlacePodLevelResourcesVerticalScaling is disabled".to_owned());
+    assert_eq!(bench.condition("PodResizePending"), Some(expected));
+    assert!(!bench.node.group_limits.lock().contains(&(2 << 30)));
+    assert_eq!(bench.limit_of_pod(), "", "it is not shown either");
+    bench.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
 /// A machine of two processors, of which one is kept for the system.
 fn two_processors(root: &Path) -> Arc<TopologyManager> {
     let metrics = KubeletMetrics::unseen();
     let place = |cpu: u32| (cpu, Processor { core: cpu, socket: 0, node: 0, cache: 0 });
     let topology = Topology { processors: (0..2).map(place).collect(), nodes: [(0, MemoryNode::default())].into() };
     let policy = CpuPolicy::Static(CpuOptions::default());
-    let settings = CpuSettings { policy, reserved_milli: 1000, reserved: None };
+    let settings = CpuSettings { policy, reserved_milli: 1000, reserved: None, pod_level: false };
     let (clock, tasks) = (TokioClock::shared(), TaskGroup::new("devices"));
     let deps = DevicesDeps { counts: metrics.clone(), clock: clock.clone(), tasks, extended: true };
     TopologyManager::new(TopologyParts {
         settings: TopologySettings::default(),
         cpus: Cpus::new(root, settings, &Processors::new(&topology), metrics.clone()).unwrap(),
-        memory: MemoryNodes::none(root, metrics.clone()),
+        memory: MemoryNodes::new(root, &MemorySettings::default(), metrics.clone()),
+        pod_level: false,
         topology,
         devices: Devices::new(root, deps),
         counts: metrics,

@@ -169,7 +169,7 @@ impl Inner {
             return Ran::Again(Duration::ZERO);
         }
         if result.errors.is_empty() {
-            if result.acted {
+            if result.acted && self.settings.on_demand_relists {
                 self.pleg.relist_handle().request(&pod.metadata.uid);
             }
             if result.again {
@@ -381,6 +381,7 @@ impl Inner {
                 former_readiness: self.settings.keeps_readiness,
                 stop_signals: self.settings.stop_signals,
                 image_digests: self.settings.image_volume_digests,
+                pod_resources: self.settings.pod_level_resizes,
             },
             now: self.now(),
         };

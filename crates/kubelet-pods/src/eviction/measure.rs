@@ -9,9 +9,10 @@ use std::time::{Duration, SystemTime};
 use api_types::core_v1::Pod;
 use async_trait::async_trait;
 use base::SharedClock;
-use node_api::cri::v1::{ContainerStats, FilesystemUsage};
+use node_api::cri::v1::{ContainerStats, FilesystemUsage, LinuxPodSandboxStats};
 use node_api::cri::{CriError, Images, Runtime};
 use parking_lot::Mutex;
+use sys::cgroups::Usage;
 use sys::proc::Proc;
 
 use super::usage::{
@@ -20,6 +21,7 @@ use super::usage::{
 use crate::node::filesystem;
 use crate::resources::thresholds::Signal;
 use crate::resources::{PodGroups, node_usage};
+use crate::runtime::figures::{Figures, Source};
 use crate::runtime::labels;
 use crate::runtime::sandbox::log_directory;
 use crate::volumes::{Layout, Plugin};
@@ -52,6 +54,8 @@ pub struct Measure {
     /// Gate `KubeletSeparateDiskGC` (KEP-4191): images may lie on another disk than what containers write. Without it nothing
     /// is judged where they do.
     pub separate_disks: bool,
+    /// Who tells what pods as a whole use.
+    pub source: Source,
     pub clock: SharedClock,
     pub walked: Mutex<HashMap<String, (SystemTime, Walked)>>,
 }
@@ -95,9 +99,9 @@ impl Gauge for Measure {
     }
 
     async fn pods(&self, pods: &[Arc<Pod>], parts: Parts) -> Result<PodUses, CriError> {
-        let stats = self.runtime.list_container_stats(None).await?;
+        let figures = Figures::ask(&*self.runtime, self.source).await?;
         let mut by_pod: HashMap<&str, Vec<&ContainerStats>> = HashMap::new();
-        for one in &stats {
+        for one in &figures.containers {
             let uid = one.attributes.as_ref().and_then(|attributes| attributes.labels.get(labels::POD_UID));
             if let Some(uid) = uid {
                 by_pod.entry(uid).or_default().push(one);
@@ -111,7 +115,8 @@ impl Gauge for Measure {
                 Parts::Running => Disk::default(),
                 Parts::All => self.disk(pod).await,
             };
-            uses.insert(uid.clone(), self.pod_use(pod, stats, disk));
+            let group = || self.groups.cgroups().usage(&self.groups.group(pod)).ok();
+            uses.insert(uid.clone(), pod_use(figures.pod(uid), group, stats, disk));
         }
         Ok(uses)
     }
@@ -131,19 +136,6 @@ impl Measure {
         }
     }
 
-    fn pod_use(&self, pod: &Pod, stats: &[&ContainerStats], disk: Disk) -> PodUse {
-        let containers: Vec<ContainerUse> = stats.iter().map(|stats| container_use(stats, &disk)).collect();
-        let group = self.groups.cgroups().usage(&self.groups.group(pod)).ok();
-        let sum = containers.iter().map(|container| container.memory_bytes).sum();
-        PodUse {
-            memory_bytes: Some(group.map_or(sum, |usage| usage.working_set_bytes)),
-            processes: group.map_or(0, |usage| usage.pids),
-            containers,
-            volumes: disk.volumes,
-            other: disk.other,
-        }
-    }
-
     /// What lies on the disk, from a walk that is not too old.
     async fn disk(&self, pod: &Arc<Pod>) -> Disk {
         let (uid, now) = (&pod.metadata.uid, self.clock.wall());
@@ -158,6 +150,28 @@ impl Measure {
         walked.retain(|_, (at, _)| is_fresh(*at));
         walked.insert(uid.clone(), (now, Walked(found.clone())));
         found
+    }
+}
+
+/// What a pod uses: as a whole by the runtime's word where it has told, otherwise by that of its control group.
+fn pod_use(
+    told: Option<&LinuxPodSandboxStats>,
+    group: impl FnOnce() -> Option<Usage>,
+    stats: &[&ContainerStats],
+    disk: Disk,
+) -> PodUse {
+    let containers: Vec<ContainerUse> = stats.iter().map(|stats| container_use(stats, &disk)).collect();
+    let memory = told.and_then(|told| Some(told.memory.as_ref()?.working_set_bytes.as_ref()?.value));
+    let processes = told.and_then(|told| Some(told.process.as_ref()?.process_count.as_ref()?.value));
+    let group = if told.is_none() { group() } else { None };
+    let memory = memory.or_else(|| group.as_ref().map(|usage| usage.working_set_bytes));
+    let processes = processes.or_else(|| group.as_ref().map(|usage| usage.pids));
+    PodUse {
+        memory_bytes: Some(memory.unwrap_or_else(|| containers.iter().map(|one| one.memory_bytes).sum())),
+        processes: processes.unwrap_or_default(),
+        containers,
+        volumes: disk.volumes,
+        other: disk.other,
     }
 }
 
@@ -288,6 +302,25 @@ mod tests {
         assert!(disk.logs["main"].bytes >= 4096 && disk.logs["main"].inodes == 2);
         assert_eq!(disk.other.inodes, 1);
         assert_eq!(used(Path::new("/nowhere")), Room::default());
+    }
+
+    #[test]
+    fn what_pods_use_is_told_by_the_runtime_or_read_from_groups() {
+        use node_api::cri::v1::{MemoryUsage, ProcessUsage, UInt64Value};
+        let value = |value: u64| Some(UInt64Value { value });
+        let memory = |bytes| Some(MemoryUsage { working_set_bytes: value(bytes), ..MemoryUsage::default() });
+        let process = Some(ProcessUsage { process_count: value(3), timestamp: 0 });
+        let told = LinuxPodSandboxStats { memory: memory(9), process, ..LinuxPodSandboxStats::default() };
+        let one = ContainerStats { memory: memory(4), ..ContainerStats::default() };
+        let usage = |told: Option<&LinuxPodSandboxStats>, group: Option<Usage>| {
+            let used = pod_use(told, || group, &[&one, &one], Disk::default());
+            (used.memory_bytes, used.processes)
+        };
+        let group = || Some(Usage { working_set_bytes: 20, pids: 5, ..Usage::default() });
+        assert_eq!(usage(Some(&told), group()), (Some(9), 3));
+        assert_eq!(usage(None, group()), (Some(20), 5));
+        assert_eq!(usage(None, None), (Some(8), 0));
+        assert_eq!(usage(Some(&LinuxPodSandboxStats::default()), group()), (Some(8), 0));
     }
 
     #[test]

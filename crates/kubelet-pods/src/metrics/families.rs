@@ -379,6 +379,21 @@ families! {
             "kubelet_memory_manager_pinning_errors_total",
             "Containers whose memory could not be bound to nodes.",
         );
+        resources_given: Counters = alpha(
+            "resource_manager_allocations_total",
+            "Processors and memory that containers were given, of the node's or of their pod's.",
+        )
+        .labels(&["resource_name", "source"]);
+        resources_not_given: Counters = alpha(
+            "resource_manager_allocation_errors_total",
+            "Containers and pods that could not have processors or memory.",
+        )
+        .labels(&["resource_name", "source"]);
+        resource_shares: Counters = alpha(
+            "resource_manager_container_assignments",
+            "Containers that were given processors or memory, by whether they have them for themselves.",
+        )
+        .labels(&["assignment_type", "resource_name"]);
         memory_kept: Gauges = alpha(
             "kubelet_memory_qos_node_memory_min_bytes",
             "Memory that is kept for guaranteed pods (memory.min), in bytes.",

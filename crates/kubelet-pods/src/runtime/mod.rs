@@ -7,6 +7,7 @@ pub mod checkpoint;
 pub mod container_config;
 pub mod docker_config;
 pub mod failure;
+pub mod figures;
 pub mod hooks;
 pub mod image_name;
 pub mod images;

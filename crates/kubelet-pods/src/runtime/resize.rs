@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use api_machinery::quantity::Quantity;
 use api_types::core_v1::{Container, Pod, ResourceRequirements};
 use node_api::cri::CriError;
 use node_api::cri::v1::{LinuxContainerResources, UpdateContainerResourcesRequest};
@@ -25,6 +26,13 @@ pub enum ResizeError {
          usage ({usage})"
     )]
     BelowUsage { container: String, limit: i64, usage: u64 },
+    #[error("cannot decrease memory limits: missing pod memory usage")]
+    PodUsageUnknown,
+    /// The kernel would kill one of the pod's containers.
+    #[error(
+        "cannot decrease memory limits: attempting to set pod memory limit ({limit}) below current usage ({usage})"
+    )]
+    PodBelowUsage { limit: i64, usage: u64 },
     /// A container that has to be started anew does not stop.
     #[error(transparent)]
     Kill(#[from] KillError),
@@ -36,7 +44,10 @@ pub enum ResizeError {
     Group(#[from] SideError),
 }
 
-/// What the containers of each pod were given last. Kept on disk, so that a resize that was cut off by a restart goes on.
+/// The name under which the pod as a whole stands.
+const OF_POD: &str = "";
+
+/// What each pod and its containers were given last. Kept on disk, so that a resize that was cut off by a restart goes on.
 pub struct Actuated {
     entries: Mutex<Entries>,
     file: Checkpoint,
@@ -65,6 +76,20 @@ impl Actuated {
         }
     }
 
+    /// A pod has as a whole what it says now.
+    pub fn set_pod(&self, pod: &Pod) {
+        let uid = &pod.metadata.uid;
+        match &pod.spec.resources {
+            Some(own) => self.set(uid, OF_POD, own),
+            None => {
+                let mut entries = self.entries.lock();
+                if entries.get_mut(uid).is_some_and(|of_pod| of_pod.remove(OF_POD).is_some()) {
+                    self.file.note(&entries);
+                }
+            }
+        }
+    }
+
     /// Forgets all pods but these.
     pub fn keep(&self, known: impl Fn(&str) -> bool) {
         let mut entries = self.entries.lock();
@@ -85,9 +110,25 @@ pub struct Resized<'a> {
 }
 
 impl PodRuntime {
-    /// The running containers whose resources differ from what they were given last. Containers that nothing is known
-    /// of count as given what they shall have.
-    pub fn resized<'a>(&self, pod: &Pod, seen: &'a RuntimePod) -> Vec<Resized<'a>> {
+    /// The pod with what it had as a whole before, where it is to have something else now. One that nothing is known of has
+    /// what it shall have, unless that has been `changed` since.
+    pub fn former(&self, pod: &Pod, changed: bool) -> Option<Pod> {
+        let had = self.actuated.get(&pod.metadata.uid, OF_POD);
+        if had == pod.spec.resources {
+            return None;
+        }
+        if had.is_none() && !changed {
+            self.actuated.set_pod(pod);
+            return None;
+        }
+        let mut former = pod.clone();
+        former.spec.resources = had;
+        Some(former)
+    }
+
+    /// The running containers whose resources differ from what they were given last, or may do so as the pod's as a whole
+    /// do. Containers that nothing is known of count as given what they shall have.
+    pub fn resized<'a>(&self, pod: &Pod, former: Option<&Pod>, seen: &'a RuntimePod) -> Vec<Resized<'a>> {
         let mut out = Vec::new();
         for member in members(pod) {
             let Some(record) = seen.container(&member.container.name).filter(|record| record.is_running()) else {
@@ -98,12 +139,13 @@ impl PodRuntime {
                 self.actuated.set(uid, name, &member.container.resources);
                 continue;
             };
-            if resources == member.container.resources {
+            if resources == member.container.resources && former.is_none() {
                 continue;
             }
             let wanted = self.side.setup.resources(pod, &member.container);
             let container = member.container.into_owned();
-            let before = self.side.setup.resources(pod, &Container { resources, ..container.clone() });
+            let before = Container { resources, ..container.clone() };
+            let before = self.side.setup.resources(former.unwrap_or(pod), &before);
             if same(&before, &wanted) {
                 // Nothing that the runtime could see, such as 1m of a processor instead of 2m.
                 self.actuated.set(&pod.metadata.uid, &container.name, &container.resources);
@@ -115,16 +157,19 @@ impl PodRuntime {
     }
 
     /// Whether every limit can be put into force while its container goes on; to be asked before groups are changed.
-    pub async fn check_resize(&self, pod: &Pod, seen: &RuntimePod) -> Result<(), ResizeError> {
-        for one in self.resized(pod, seen).iter().filter(|one| !one.wants_restart()) {
+    pub async fn check_resize(&self, pod: &Pod, former: Option<&Pod>, seen: &RuntimePod) -> Result<(), ResizeError> {
+        if let Some(former) = former {
+            self.check_decrease_of_pod(pod, former, seen).await?;
+        }
+        for one in self.resized(pod, former, seen).iter().filter(|one| !one.wants_restart()) {
             self.check_decrease(one).await?;
         }
         Ok(())
     }
 
     /// Tells the runtime, decreases first; containers that want it are stopped to be started anew.
-    pub async fn actuate(&self, pod: &Arc<Pod>, seen: &RuntimePod) -> Result<(), ResizeError> {
-        let mut all = self.resized(pod, seen);
+    pub async fn actuate(&self, pod: &Arc<Pod>, former: Option<&Pod>, seen: &RuntimePod) -> Result<(), ResizeError> {
+        let mut all = self.resized(pod, former, seen);
         all.sort_by_key(|one| one.wanted.memory_limit_in_bytes > one.before.memory_limit_in_bytes);
         for one in all {
             if one.wants_restart() {
@@ -150,15 +195,36 @@ impl PodRuntime {
             return Ok(());
         }
         let name = &one.container.name;
-        let stats = self.runtime.container_stats(&one.record.id).await.ok().and_then(|stats| stats.memory);
-        let used = stats.and_then(|memory| memory.usage_bytes.or(memory.working_set_bytes));
-        let Some(used) = used else {
+        let Some(usage) = self.memory_of(one.record).await else {
             return Err(ResizeError::UsageUnknown { container: name.clone() });
         };
-        if used.value < u64::try_from(limit).unwrap_or(u64::MAX) {
+        if usage < u64::try_from(limit).unwrap_or(u64::MAX) {
             return Ok(());
         }
-        Err(ResizeError::BelowUsage { container: name.clone(), limit, usage: used.value })
+        Err(ResizeError::BelowUsage { container: name.clone(), limit, usage })
+    }
+
+    /// The same of all containers together.
+    async fn check_decrease_of_pod(&self, pod: &Pod, former: &Pod, seen: &RuntimePod) -> Result<(), ResizeError> {
+        let limit = |pod: &Pod| pod.spec.resources.as_ref()?.limits.get("memory").map(Quantity::value);
+        let (Some(limit), before) = (limit(pod), limit(former)) else { return Ok(()) };
+        if before.is_some_and(|before| limit >= before) {
+            return Ok(());
+        }
+        let mut usage = 0_u64;
+        for record in seen.running() {
+            usage = usage.saturating_add(self.memory_of(record).await.ok_or(ResizeError::PodUsageUnknown)?);
+        }
+        if usage < u64::try_from(limit).unwrap_or(u64::MAX) {
+            return Ok(());
+        }
+        Err(ResizeError::PodBelowUsage { limit, usage })
+    }
+
+    /// How much memory a container uses, in bytes.
+    async fn memory_of(&self, record: &ContainerRecord) -> Option<u64> {
+        let memory = self.runtime.container_stats(&record.id).await.ok()?.memory?;
+        Some(memory.usage_bytes.or(memory.working_set_bytes)?.value)
     }
 }
 

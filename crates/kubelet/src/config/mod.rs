@@ -23,8 +23,9 @@ pub(crate) use validate::{LIMITED_SWAP, content_type};
 /// The gates that change something here.
 pub(crate) mod gates {
     pub(crate) use component_base::shared_gates::{
-        COMPARING_TOLERATIONS, DECLARED_FEATURES, EXTENDED_RESOURCE, GROUP_CLAIMS, HOST_NETWORK_USERS,
-        IMAGE_VOLUME_DIGESTS, SPLIT_LOG_STREAMS, STOP_SIGNALS,
+        COMPARING_TOLERATIONS, CREDENTIAL_TOKENS, DECLARED_FEATURES, EXTEND_WEBSOCKETS, EXTENDED_RESOURCE,
+        GROUP_CLAIMS, HOST_NETWORK_USERS, IMAGE_VOLUME_DIGESTS, POD_LEVEL_RESIZE, POD_LEVEL_RESOURCES,
+        RESIZE_INIT_CONTAINERS, RESOURCE_HEALTH, RESOURCE_HEALTH_MESSAGE, SPLIT_LOG_STREAMS, STOP_SIGNALS,
     };
     use component_base::{Feature, Known, Part};
 
@@ -32,6 +33,7 @@ pub(crate) mod gates {
     pub(crate) const CPU_POLICY_BETA_OPTIONS: Feature = Feature::named("CPUManagerPolicyBetaOptions");
     pub(crate) const CHECKPOINTS: Feature = Feature::named("ContainerCheckpoint");
     pub(crate) const CRASH_BACK_OFF_MAX: Feature = Feature::named("KubeletCrashLoopBackOffMax");
+    pub(crate) const ON_DEMAND_RELISTS: Feature = Feature::named("PLEGOnDemandRelist");
     pub(crate) const EVENTED_PLEG: Feature = Feature::named("EventedPLEG");
     pub(crate) const IMAGES_BY_HANDLER: Feature = Feature::named("RuntimeClassInImageCriApi");
     pub(crate) const IN_USER_NAMESPACE: Feature = Feature::named("KubeletInUserNamespace");
@@ -49,20 +51,18 @@ pub(crate) mod gates {
     pub(crate) const SANDBOX_CONDITION: Feature = Feature::named("PodReadyToStartContainersCondition");
     pub(crate) const SEPARATE_DISKS: Feature = Feature::named("KubeletSeparateDiskGC");
     pub(crate) const DISABLE_CPU_QUOTA: Feature = Feature::named("DisableCPUQuotaWithExclusiveCPUs");
-    pub(crate) const EXTEND_WEBSOCKETS: Feature = Feature::named("ExtendWebSocketsToKubelet");
     pub(crate) const GRACEFUL_SHUTDOWN: Feature = Feature::named("GracefulNodeShutdown");
     pub(crate) const GRACEFUL_SHUTDOWN_BY_PRIORITY: Feature = Feature::named("GracefulNodeShutdownBasedOnPodPriority");
     pub(crate) const RESIZE_EXCLUSIVE_CPUS: Feature = Feature::named("InPlacePodVerticalScalingExclusiveCPUs");
     pub(crate) const RESIZE_EXCLUSIVE_MEMORY: Feature = Feature::named("InPlacePodVerticalScalingExclusiveMemory");
-    pub(crate) const RESIZE_INIT_CONTAINERS: Feature = Feature::named("InPlacePodVerticalScalingInitContainers");
-    pub(crate) const CREDENTIAL_TOKENS: Feature = Feature::named("KubeletServiceAccountTokenForCredentialProviders");
     pub(crate) const ENSURE_PULLED: Feature = Feature::named("KubeletEnsureSecretPulledImages");
     pub(crate) const LIST_ACTIVE_PODS: Feature = Feature::named("KubeletPodResourcesListUseActivePods");
     pub(crate) const DNS_ONLY_CERTIFICATES: Feature = Feature::named("AllowDNSOnlyNodeCSR");
     pub(crate) const REGISTRATION_GET_ON_EXISTS_ONLY: Feature = Feature::named("KubeletRegistrationGetOnExistsOnly");
     pub(crate) const SHORTER_CRASH_BACK_OFF: Feature = Feature::named("ReduceDefaultCrashLoopBackOffDecay");
-    pub(crate) const RESOURCE_HEALTH: Feature = Feature::named("ResourceHealthStatus");
-    pub(crate) const RESOURCE_HEALTH_MESSAGE: Feature = Feature::named("ResourceHealthStatusMessage");
+    pub(crate) const POD_LEVEL_MANAGERS: Feature = Feature::named("PodLevelResourceManagers");
+    pub(crate) const RELOAD_CLIENT_CA: Feature = Feature::named("ReloadKubeletClientCAFile");
+    pub(crate) const RELOAD_SERVER_CERTIFICATE: Feature = Feature::named("ReloadKubeletServerCertificateFile");
     pub(crate) const PREVENT_STATIC_POD_REFERENCES: Feature = Feature::named("PreventStaticPodAPIReferences");
     pub(crate) const ROTATE_SERVER_CERTIFICATE: Feature = Feature::named("RotateKubeletServerCertificate");
     pub(crate) const MOUNT_WITH_LABELS: Feature = Feature::named("SELinuxMount");
@@ -125,6 +125,12 @@ pub(crate) mod gates {
             MOUNT_WITH_LABELS,
             POD_CERTIFICATES,
             TRUST_BUNDLES,
+            ON_DEMAND_RELISTS,
+            POD_LEVEL_MANAGERS,
+            POD_LEVEL_RESIZE,
+            POD_LEVEL_RESOURCES,
+            RELOAD_CLIENT_CA,
+            RELOAD_SERVER_CERTIFICATE,
         ],
         component_base::zpages::GATES,
     ])

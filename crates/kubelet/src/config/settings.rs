@@ -192,19 +192,7 @@ fn pod_settings(
         max_pods: usize::try_from(config.max_pods).unwrap_or_default(),
         allowed_unsafe_sysctls: config.allowed_unsafe_sysctls.clone(),
         // What gates and the machine decide is set when they are known.
-        resource_health: true,
-        stop_signals: false,
-        comparing: Comparing::Texts,
-        image_volume_digests: false,
-        sandbox_condition: true,
-        keeps_readiness: true,
-        images_by_handler: false,
-        resizes: ExclusiveResizes::default(),
-        evented_pleg: false,
-        ignored: Vec::new(),
-        prevent_static_pod_api_references: true,
-        declared_features: None,
-        enforces_app_armor: false,
+        ..PodSettings::default()
     }
 }
 
@@ -319,7 +307,8 @@ const SHORTER_MAX: Duration = Duration::from_secs(60);
 
 /// Features that pods may need of a node, in the order of their names. Each stands for a gate that is on, and for what
 /// is implemented here.
-const DECLARED: [Feature; 3] = [gates::EXTEND_WEBSOCKETS, gates::RESIZE_INIT_CONTAINERS, gates::RESTART_ALL_CONTAINERS];
+const DECLARED: [Feature; 4] =
+    [gates::EXTEND_WEBSOCKETS, gates::POD_LEVEL_RESIZE, gates::RESIZE_INIT_CONTAINERS, gates::RESTART_ALL_CONTAINERS];
 
 /// Features that are fields of pods, and no more.
 const OF_PODS: [Feature; 3] = [gates::CONTAINER_RESTART_RULES, gates::ENV_FILES, gates::HOSTNAME_OVERRIDE];
@@ -354,7 +343,10 @@ impl Plan {
             cpus: set.enabled(gates::RESIZE_EXCLUSIVE_CPUS),
             memory: set.enabled(gates::RESIZE_EXCLUSIVE_MEMORY),
         };
+        self.pods.pod_level_resources = set.enabled(gates::POD_LEVEL_RESOURCES);
+        self.pods.pod_level_resizes = set.enabled(gates::POD_LEVEL_RESIZE);
         self.pods.evented_pleg = set.enabled(gates::EVENTED_PLEG);
+        self.pods.on_demand_relists = set.enabled(gates::ON_DEMAND_RELISTS);
         self.pods.ignored = OF_PODS.into_iter().filter(|feature| !set.enabled(*feature)).collect();
         self.throttling_factor = self.config.memory_throttling_factor.filter(|_| set.enabled(gates::MEMORY_QOS));
         self.memory_reservation = if set.enabled(gates::MEMORY_QOS) && self.config.memory_reservation_policy == TIERED {

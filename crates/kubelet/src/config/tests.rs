@@ -171,6 +171,7 @@ fn gates_take_effect() {
     let all = planned(&[]);
     let declared = [
         "ExtendWebSocketsToKubelet",
+        "InPlacePodLevelResourcesVerticalScaling",
         "InPlacePodVerticalScalingInitContainers",
         "RestartAllContainersOnContainerExits",
     ];
@@ -179,7 +180,7 @@ fn gates_take_effect() {
     assert!(all.pods.prevent_static_pod_api_references);
     assert_eq!(all.pods.declared_features.as_ref(), Some(&all.node.declared_features));
     let some = planned(&[gates::EXTEND_WEBSOCKETS, gates::PREVENT_STATIC_POD_REFERENCES]);
-    assert_eq!((some.node.declared_features.own.len(), some.pods.prevent_static_pod_api_references), (2, false));
+    assert_eq!((some.node.declared_features.own.len(), some.pods.prevent_static_pod_api_references), (3, false));
     assert!(!all.pods.stop_signals && !all.pods.image_volume_digests);
     let on = |gate: Feature| planned_with(&Gates::default().with(gate, true));
     assert!(on(gates::HOST_NETWORK_USERS).pods.declared_features.is_some_and(|all| all.host_network_users));
@@ -192,9 +193,13 @@ fn gates_take_effect() {
     let others = |plan: &Plan| [plan.pods.keeps_readiness, plan.pods.images_by_handler];
     assert_eq!((others(&all), others(&on(gates::IMAGES_BY_HANDLER))), ([true, false], [true, true]));
     assert_eq!(others(&on(gates::STATUS_CHANGES_ON_RESTART)), [false, false]);
+    assert!(all.pods.on_demand_relists && !planned(&[gates::ON_DEMAND_RELISTS]).pods.on_demand_relists);
     let flags = |plan: &Plan| [plan.pods.sandbox_condition, plan.pods.evented_pleg];
     assert_eq!((flags(&all), flags(&on(gates::EVENTED_PLEG))), ([true, false], [true, true]));
     assert_eq!(flags(&planned(&[gates::SANDBOX_CONDITION])), [false, false]);
+    let whole = |plan: &Plan| [plan.pods.pod_level_resources, plan.pods.pod_level_resizes];
+    assert_eq!((whole(&all), whole(&planned(&[gates::POD_LEVEL_RESOURCES]))), ([true, true], [false, true]));
+    assert_eq!(whole(&planned(&[gates::POD_LEVEL_RESIZE])), [true, false]);
     assert_eq!((all.throttling_factor, on(gates::MEMORY_QOS).throttling_factor), (None, Some(0.9)));
     assert_eq!(all.pods.ignored, []);
     assert_eq!(

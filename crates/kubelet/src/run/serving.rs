@@ -7,7 +7,6 @@ use std::time::{Duration, SystemTime};
 
 use api_machinery::time::Time;
 use authn::{Anonymous, Authenticator, BearerHeader, Chain, ClientCertificate, SubjectUid, TokenCache};
-use component_base::Lifecycle;
 use component_base::debugging::{Contention, Debugging};
 use component_base::health::{Check, Endpoint, Health};
 use component_base::metrics::{Metrics, MetricsOptions};
@@ -17,6 +16,7 @@ use component_base::serving::{
 };
 use component_base::tls::{CaFile, CertFiles, ServerTls, ServingCerts, TlsOptions};
 use component_base::zpages::Zpages;
+use component_base::{Gates, Lifecycle};
 use http::StatusCode;
 use pki::{CaBundle, CaPool};
 
@@ -111,12 +111,17 @@ pub(super) fn api(dependencies: &Dependencies, plan: &Plan, lifecycle: &Lifecycl
         splits_log_streams: lifecycle.gates().enabled(gates::SPLIT_LOG_STREAMS),
         translates: lifecycle.gates().enabled(gates::EXTEND_WEBSOCKETS),
         separate_disks: lifecycle.gates().enabled(gates::SEPARATE_DISKS),
-        source: if lifecycle.gates().enabled(gates::STATS_FROM_RUNTIME) { Source::Runtime } else { Source::Groups },
+        source: source(lifecycle.gates()),
         checkpoints: lifecycle.gates().enabled(gates::CHECKPOINTS),
         zpages: Zpages::new("kubelet", lifecycle, &["/configz", "/healthz", "/metrics", "/pods"]),
         debugging: Debugging::new(lifecycle, Contention::Untold),
         tracer: dependencies.tracer.clone(),
     })
+}
+
+/// Who tells what pods as a whole use.
+pub(super) fn source(set: &Gates) -> Source {
+    if set.enabled(gates::STATS_FROM_RUNTIME) { Source::Runtime } else { Source::Groups }
 }
 
 /// The certificate that is shown, and who is recognised.
@@ -134,14 +139,16 @@ async fn secure(
         ..TlsOptions::default()
     };
     let tls = ServerTls::new(certs.clone(), options)?;
-    let mut targets: Vec<Arc<dyn Reload>> = vec![certs];
+    let set = lifecycle.gates();
+    let mut targets = followed(set, &certs);
     let mut members: Vec<Arc<dyn Authenticator>> = Vec::new();
     let ca = &config.authentication.x509.client_ca_file;
     if !ca.is_empty() {
         let file = CaFile::load(ca)?;
         tls.request_client_certs(&[&file.bundle().load_full()])?;
         let pool = Arc::new(CaPool::new(CaBundle::from_pem(&file.pem())?));
-        follow(&file, &pool, &tls, ca);
+        follow(&file, &pool, ca);
+        advertise(set, &file, &tls);
         members.push(Arc::new(ClientCertificate::new(pool, lifecycle.clock().clone(), SubjectUid::Ignored)));
         targets.push(file);
     }
@@ -157,15 +164,34 @@ async fn secure(
     Ok((tls, Chain::new(members, anonymous, Vec::new())))
 }
 
-/// A changed bundle is in force for new connections and for open ones.
-fn follow(file: &Arc<CaFile>, pool: &Arc<CaPool>, tls: &Arc<ServerTls>, path: &str) {
-    let (pool, tls, path) = (Arc::downgrade(pool), Arc::downgrade(tls), Path::new(path).to_owned());
-    file.on_change(move |bundle| {
-        let (Some(pool), Some(tls)) = (pool.upgrade(), tls.upgrade()) else { return };
-        if let Err(error) = tls.request_client_certs(&[bundle]) {
+/// The files of the certificate that is shown, where it changes with them (gate `ReloadKubeletServerCertificateFile`). One that
+/// is asked for comes from no file.
+fn followed(set: &Gates, certs: &Arc<ServingCerts>) -> Vec<Arc<dyn Reload>> {
+    let certs: Arc<dyn Reload> = certs.clone();
+    if set.enabled(gates::RELOAD_SERVER_CERTIFICATE) { vec![certs] } else { Vec::new() }
+}
+
+/// Who is recognised by a changed bundle is so on new connections and on open ones.
+fn follow(file: &CaFile, pool: &Arc<CaPool>, path: &str) {
+    let (pool, path) = (Arc::downgrade(pool), Path::new(path).to_owned());
+    file.on_change(move |_| {
+        let Some(pool) = pool.upgrade() else { return };
+        if let Err(error) = pool.reload(&path) {
             tracing::error!(%error, "Applying a new client CA bundle failed");
         }
-        if let Err(error) = pool.reload(&path) {
+    });
+}
+
+/// Clients of new connections are told the authorities of a changed bundle (gate `ReloadKubeletClientCAFile`), or still
+/// the former ones. Who is recognised is not a matter of the gate.
+fn advertise(set: &Gates, file: &CaFile, tls: &Arc<ServerTls>) {
+    if !set.enabled(gates::RELOAD_CLIENT_CA) {
+        return;
+    }
+    let tls = Arc::downgrade(tls);
+    file.on_change(move |bundle| {
+        let Some(tls) = tls.upgrade() else { return };
+        if let Err(error) = tls.request_client_certs(&[bundle]) {
             tracing::error!(%error, "Applying a new client CA bundle failed");
         }
     });
@@ -204,4 +230,57 @@ fn authorizer(dependencies: &Dependencies, plan: &Plan) -> Result<Arc<dyn Author
     let clients = dependencies.clients.as_ref().ok_or("no client provided, cannot use webhook authorization")?;
     let (yes, no) = (settings.webhook.cache_authorized_ttl.to_std(), settings.webhook.cache_unauthorized_ttl.to_std());
     Ok(Arc::new(ReviewAuthorizer::new(&clients.main, &plan.node.name, yes, no)))
+}
+
+#[cfg(test)]
+mod tests {
+    use base::{Rng, SystemClock};
+    use pki::{AltNames, CertificateAuthority, CertificateSpec, KeyAlgorithm, PrivateKey};
+
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+    /// A pair for a name, and the authority that signed it.
+    fn pair(name: &str) -> (String, String, String) {
+        let (rng, now) = (Rng::seeded(7), SystemClock::shared().wall());
+        let key = || PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
+        let authority = CertificateAuthority::create(&format!("{name}-ca"), key(), DAY, now, &rng).unwrap();
+        let (own, spec) = (key(), CertificateSpec::server(name, AltNames::default(), DAY));
+        let leaf = authority.issue(&spec, own.public_key(), now, &rng).unwrap();
+        (leaf.to_pem(), own.to_pem().unwrap().as_str().to_owned(), authority.certificate().to_pem())
+    }
+
+    #[test]
+    fn files_are_read_again_where_gates_say_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let write = |(cert, key, authority): &(String, String, String)| {
+            std::fs::write(path("cert"), cert).unwrap();
+            std::fs::write(path("key"), key).unwrap();
+            std::fs::write(path("ca"), authority).unwrap();
+        };
+        let pairs = [pair("first"), pair("second")];
+        for on in [true, false] {
+            write(&pairs[0]);
+            let set = Gates::default().with(gates::RELOAD_CLIENT_CA, on).with(gates::RELOAD_SERVER_CERTIFICATE, on);
+            let files = CertFiles { cert: path("cert"), key: path("key") };
+            let certs = ServingCerts::load(Some(&files), &[]).unwrap();
+            let tls = ServerTls::new(certs.clone(), TlsOptions::default()).unwrap();
+            let file = CaFile::load(path("ca")).unwrap();
+            let pool = Arc::new(CaPool::new(CaBundle::from_pem(&file.pem()).unwrap()));
+            follow(&file, &pool, path("ca").to_str().unwrap());
+            advertise(&set, &file, &tls);
+            let mut targets = followed(&set, &certs);
+            targets.push(file);
+            let (shown, told, recognised) = (certs.default_chain(), tls.config(), pool.current());
+            write(&pairs[1]);
+            for target in &targets {
+                assert!(target.reload().unwrap());
+            }
+            assert_eq!(certs.default_chain() != shown, on, "the certificate");
+            assert_eq!(!Arc::ptr_eq(&tls.config(), &told), on, "the authorities that clients are told");
+            assert!(!Arc::ptr_eq(&pool.current(), &recognised), "clients are recognised by what the file says now");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 mod conditions;
 mod container_statuses;
 mod phase;
+mod pod_resources;
 #[cfg(test)]
 mod tests;
 
@@ -46,7 +47,7 @@ pub(crate) struct Inputs<'a> {
     pub resize: &'a Resize,
     /// How the devices are that a container has been given.
     pub resources: &'a dyn Fn(&Container) -> Vec<ResourceStatus>,
-    /// What a container was given last, by its name.
+    /// What a container was given last, by its name; the pod as a whole has the empty one.
     pub actuated: &'a dyn Fn(&str) -> Option<ResourceRequirements>,
     pub shows: Shown,
     pub now: Time,
@@ -64,6 +65,8 @@ pub(crate) struct Shown {
     pub stop_signals: bool,
     /// Gate `ImageVolumeWithDigest` (KEP-5365).
     pub image_digests: bool,
+    /// Gate `InPlacePodLevelResourcesVerticalScaling`: what the pod as a whole has been given.
+    pub pod_resources: bool,
 }
 
 /// A failure that comes from outside of the containers.
@@ -135,6 +138,9 @@ pub(crate) fn compute(inputs: &Inputs<'_>) -> PodStatus {
     out.observed_generation = pod.metadata.generation.max(inputs.old.observed_generation);
     out.start_time = inputs.old.start_time.or(pod.status.start_time).or(Some(inputs.now));
     copy_foreign(pod, &mut out);
+    if inputs.shows.pod_resources {
+        pod_resources::show(inputs, &mut out);
+    }
     out.conditions = conditions::compute(inputs, &out);
     out
 }

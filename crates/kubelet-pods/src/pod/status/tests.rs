@@ -59,7 +59,8 @@ fn seen(containers: Vec<ContainerRecord>) -> RuntimePod {
 }
 
 /// What statuses show by default.
-const NOTHING_NEW: Shown = Shown { sandbox: true, former_readiness: true, stop_signals: false, image_digests: false };
+const NOTHING_NEW: Shown =
+    Shown { sandbox: true, former_readiness: true, stop_signals: false, image_digests: false, pod_resources: false };
 
 struct Case<'a> {
     pod: &'a Pod,
@@ -69,6 +70,7 @@ struct Case<'a> {
     failure: Option<Failure>,
     ended: bool,
     shows: Shown,
+    actuated: HashMap<&'static str, ResourceRequirements>,
 }
 
 impl<'a> Case<'a> {
@@ -81,6 +83,7 @@ impl<'a> Case<'a> {
             failure: None,
             ended: false,
             shows: NOTHING_NEW,
+            actuated: HashMap::new(),
         }
     }
 
@@ -98,7 +101,7 @@ impl<'a> Case<'a> {
             forced: None,
             resize: &Resize::default(),
             resources: &|_| Vec::new(),
-            actuated: &|_| None,
+            actuated: &|name| self.actuated.get(name).cloned(),
             shows: self.shows,
             now: Time::from_unix_seconds(100),
         })
@@ -380,4 +383,44 @@ fn whether_the_sandbox_is_ready_is_told_where_the_gate_says_so() {
         ..Default::default()
     }];
     assert_eq!((types(&pod, true), types(&pod, false)), (told("True"), told("False")));
+}
+
+/// Amounts by resource.
+fn amounts(list: &[(&str, &str)]) -> api_types::core_v1::ResourceList {
+    list.iter().map(|(name, text)| ((*name).to_owned(), text.parse().unwrap())).collect()
+}
+
+#[test]
+fn what_a_pod_has_as_a_whole_is_shown_where_the_gate_says_so() {
+    let resources = |requests: &[(&str, &str)], limits: &[(&str, &str)]| ResourceRequirements {
+        requests: amounts(requests),
+        limits: amounts(limits),
+        ..ResourceRequirements::default()
+    };
+    let mut pod = pod("Always", &[], &["a", "b"]);
+    pod.spec.containers[0].resources = resources(&[("cpu", "1"), ("example.com/x", "2")], &[("cpu", "2")]);
+    pod.spec.containers[1].resources = resources(&[("memory", "1Gi")], &[("cpu", "1")]);
+    pod.spec.overhead = amounts(&[("cpu", "250m")]);
+    let shown = |pod: &Pod, records: Vec<ContainerRecord>, actuated| {
+        let shows = Shown { pod_resources: true, ..NOTHING_NEW };
+        let status = Case { shows, actuated, ..Case::new(pod, records) }.status();
+        (status.allocated_resources, status.resources.unwrap())
+    };
+    let all = amounts(&[("cpu", "1250m"), ("memory", "1Gi"), ("example.com/x", "2")]);
+    let none = Case::new(&pod, Vec::new()).status();
+    assert!(none.resources.is_none() && none.allocated_resources.is_empty(), "the gate is off");
+    let (allocated, given) = shown(&pod, Vec::new(), HashMap::new());
+    assert_eq!((&allocated, &given.requests, given.limits), (&all, &all, amounts(&[("cpu", "3250m")])));
+    // What runs is held to what it was given last.
+    let records = || vec![record("a", Running, 0), record("b", Running, 0)];
+    let before = HashMap::from([("a", resources(&[("cpu", "500m")], &[("cpu", "2")]))]);
+    let (allocated, given) = shown(&pod, records(), before);
+    assert_eq!((allocated, given.requests), (all, amounts(&[("cpu", "750m"), ("memory", "1Gi")])));
+    assert_eq!(given.limits, amounts(&[("cpu", "3250m")]), "memory is not limited");
+    let whole = resources(&[("cpu", "3")], &[("cpu", "4"), ("memory", "2Gi")]);
+    pod.spec.resources = Some(whole);
+    let before = HashMap::from([("", resources(&[("cpu", "2")], &[("memory", "1Gi")]))]);
+    let (allocated, given) = shown(&pod, records(), before);
+    assert_eq!(allocated["cpu"], "3250m".parse().unwrap());
+    assert_eq!((&given.requests["cpu"], &given.limits["memory"]), (&"2250m".parse().unwrap(), &"1Gi".parse().unwrap()));
 }
