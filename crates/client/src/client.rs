@@ -1,6 +1,7 @@
 //! The client: credentials, rate limit, deadline and retries around a transport.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use api_machinery::meta::PartialObjectMetadata;
@@ -9,6 +10,7 @@ use api_machinery::status::{ApiError, PlainResponse};
 use base::trace::{self, Kind as SpanKind};
 use base::{Direct, SharedClock, SharedConnector, SharedRng, TaskGroup};
 use bytes::{Bytes, BytesMut};
+use component_base::Gates;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_body_util::BodyExt as _;
 
@@ -17,6 +19,7 @@ use crate::codec;
 use crate::config::{ClientConfig, ConfigError, DEFAULT_BURST, DEFAULT_QPS};
 use crate::credentials::Identity;
 use crate::error::ClientError;
+use crate::features::Features;
 use crate::metrics::RequestMetrics;
 use crate::rate_limit::TokenBucket;
 use crate::request::{RawResponse, Request};
@@ -42,7 +45,8 @@ pub struct ClientCx {
     pub rng: SharedRng,
     /// Where connections, informers and recorders live.
     pub tasks: TaskGroup,
-    connector: SharedConnector,
+    pub(crate) connector: SharedConnector,
+    pub(crate) features: Features,
     metrics: Option<Arc<RequestMetrics>>,
 }
 
@@ -50,13 +54,19 @@ impl ClientCx {
     /// The parts together; connections begin at this host.
     #[must_use]
     pub fn new(clock: SharedClock, rng: SharedRng, tasks: TaskGroup) -> Self {
-        Self { clock, rng, tasks, connector: Direct::shared(), metrics: None }
+        Self { clock, rng, tasks, connector: Direct::shared(), features: Features::default(), metrics: None }
     }
 
     /// The same, with connections that another opens.
     #[must_use]
     pub fn through(self, connector: SharedConnector) -> Self {
         Self { connector, ..self }
+    }
+
+    /// The same, with what gates say of clients ([`crate::features::GATES`]).
+    #[must_use]
+    pub fn obeying(self, gates: &Gates) -> Self {
+        Self { features: Features::by(gates), ..self }
     }
 
     /// The same, with requests counted.
@@ -87,6 +97,8 @@ struct Inner {
     user_agent: Option<HeaderValue>,
     identity: Identity,
     limiter: Option<TokenBucket>,
+    /// Whether the server has said that it does not take CBOR.
+    refuses_cbor: AtomicBool,
     cx: ClientCx,
 }
 
@@ -96,7 +108,7 @@ impl Client {
     /// # Errors
     /// When the configuration cannot be used.
     pub fn new(config: ClientConfig, cx: ClientCx) -> Result<Self, ConfigError> {
-        let transport = HttpsTransport::through(&config, Arc::clone(&cx.connector), &cx.tasks)?;
+        let transport = HttpsTransport::of(&config, &cx)?;
         Self::with_transport(transport, config, cx)
     }
 
@@ -120,7 +132,9 @@ impl Client {
         let user_agent = HeaderValue::from_str(&config.user_agent).ok();
         let server = transport.server();
         let host = server.split_once("://").map_or(server, |(_, host)| host).to_owned();
-        Ok(Self { inner: Arc::new(Inner { transport, config, prefix, host, user_agent, identity, limiter, cx }) })
+        let refuses_cbor = AtomicBool::new(false);
+        let inner = Inner { transport, config, prefix, host, user_agent, identity, limiter, refuses_cbor, cx };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// A client over the same connection with a changed configuration and a rate limit of its own.
@@ -184,6 +198,16 @@ impl Client {
     #[must_use]
     pub fn metadata(&self, info: &ResourceInfo, namespace: &str) -> Api<PartialObjectMetadata> {
         Api::new(self, Codec::metadata(info), namespace)
+    }
+
+    /// Whether free-form objects are asked for as CBOR.
+    pub(crate) fn takes_cbor(&self) -> bool {
+        self.inner.cx.features.takes_cbor
+    }
+
+    /// Whether free-form objects, and what is applied, are sent as CBOR.
+    pub(crate) fn sends_cbor(&self) -> bool {
+        self.inner.cx.features.sends_cbor && !self.inner.refuses_cbor.load(Ordering::Relaxed)
     }
 
     /// Sends a request and reads the answer to its end.
@@ -265,6 +289,10 @@ impl Client {
                 warn_of(response.headers());
                 if response.status() == StatusCode::UNAUTHORIZED {
                     self.inner.identity.refused();
+                }
+                if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && request.is_cbor() {
+                    // This request fails; later ones are sent as JSON.
+                    self.inner.refuses_cbor.store(true, Ordering::Relaxed);
                 }
             }
             let delay = match retries.decide(&outcome) {

@@ -1,5 +1,8 @@
-//! Bodies: objects, lists and Status in JSON or protobuf, whichever the server answered in.
+//! Bodies: objects, lists and Status in JSON, protobuf or CBOR, whichever the server answered in.
 
+use std::borrow::Cow;
+
+use api_machinery::cbor::{self, is_self_described};
 use api_machinery::json;
 use api_machinery::meta::{ListMeta, Status};
 use api_machinery::object::{self, Kind, Object, Unstructured};
@@ -11,11 +14,14 @@ use bytes::Bytes;
 
 use crate::config::ContentType;
 use crate::error::{ClientError, error_from_status};
-use crate::request::{JSON, PROTOBUF};
+use crate::request::{CBOR, JSON, PROTOBUF};
 use crate::resource::{Codec, Form};
 use list::{Items, ListBody};
 
 mod list;
+
+/// Media types of whoever takes CBOR, and rather.
+pub(crate) const CBOR_FIRST: &str = "application/json;q=0.9,application/cbor;q=1";
 
 /// Prefix of the `OpenAPI` names of what is declared below.
 const PACKAGE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
@@ -62,6 +68,11 @@ pub(crate) fn encode_object(object: &dyn Object, form: Form, content: ContentTyp
     }
 }
 
+/// A free-form object as a body of CBOR.
+pub(crate) fn encode_cbor(object: &dyn Object) -> (&'static str, Vec<u8>) {
+    (CBOR, cbor::encode_value(&object.to_value()))
+}
+
 /// A struct with a kind as a body, whether or not it is an object.
 pub(crate) fn encode_kind<T: Kind>(value: &T, content: ContentType) -> (&'static str, Vec<u8>) {
     let kind = T::TYPE;
@@ -86,7 +97,16 @@ fn decode_into(body: &[u8], target: &mut dyn Reflect) -> Result<json::TypeMeta, 
         protobuf::decode(envelope.raw, target).map_err(|error| undecodable(what, error))?;
         return Ok(json::TypeMeta { api_version: envelope.api_version, kind: envelope.kind });
     }
-    Ok(json::decode(body, target).map_err(|error| undecodable(what, error))?.type_meta)
+    let body = as_json(body).map_err(|error| undecodable(what, error))?;
+    Ok(json::decode(&body, target).map_err(|error| undecodable(what, error))?.type_meta)
+}
+
+/// A body as JSON, where it is CBOR.
+fn as_json(body: &[u8]) -> Result<Cow<'_, [u8]>, cbor::CborError> {
+    if !is_self_described(body) {
+        return Ok(Cow::Borrowed(body));
+    }
+    cbor::to_json(body).map(|text| Cow::Owned(text.into_bytes()))
 }
 
 /// Reads an object in the codec's form.
@@ -104,13 +124,14 @@ pub(crate) fn kind_of(body: &[u8]) -> String {
     if is_enveloped(body) {
         return protobuf::open(body).map(|envelope| envelope.kind).unwrap_or_default();
     }
-    let text = String::from_utf8_lossy(body);
+    let Ok(body) = as_json(body) else { return String::new() };
+    let text = String::from_utf8_lossy(&body);
     json::read_type_meta(&text).map(|meta| meta.kind).unwrap_or_default()
 }
 
 /// The error in a body that is a Status.
 pub(crate) fn decode_status(media_type: &str, body: &[u8]) -> Option<ApiError> {
-    if media_type != JSON && !is_enveloped(body) {
+    if media_type != JSON && !is_enveloped(body) && !is_self_described(body) {
         return None;
     }
     let mut status = Status::default();
@@ -140,7 +161,8 @@ pub(crate) fn decode_list(codec: &Codec, body: &Bytes) -> Result<RawList, Client
 }
 
 fn decode_free_list(codec: &Codec, body: &[u8]) -> Result<RawList, ClientError> {
-    let text = String::from_utf8_lossy(body);
+    let body = as_json(body).map_err(|error| undecodable("list", error))?;
+    let text = String::from_utf8_lossy(&body);
     let value = json::parse_value(&text).map_err(|error| undecodable("list", error))?;
     let metadata = value.get("metadata").cloned().unwrap_or(Value::Null);
     let metadata: ListMeta = object::from_value(&metadata).map_err(|error| undecodable("list", error))?;

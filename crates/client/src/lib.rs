@@ -2,6 +2,9 @@
 //! queues, leader election and events. Reconciling is one layer up, in `controller`.
 
 mod api;
+mod cbor_sequence;
+#[cfg(test)]
+mod cbor_tests;
 mod client;
 mod codec;
 mod config;
@@ -12,6 +15,7 @@ mod events;
 mod expectations;
 #[cfg(any(test, feature = "fake"))]
 pub mod fake;
+pub mod features;
 mod informer;
 mod kubeconfig;
 mod leader;

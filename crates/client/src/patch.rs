@@ -1,7 +1,10 @@
 //! Patches: what to change, in one of four forms.
 
+use api_machinery::cbor;
 use api_machinery::json::encode_value;
 use api_machinery::value::Value;
+
+use crate::request::APPLY_CBOR;
 
 /// A change to an object.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,7 +20,15 @@ pub enum Patch {
 }
 
 impl Patch {
-    pub(crate) fn media_type(&self) -> &'static str {
+    /// The patch as a body, with the media type of it. What is applied may be CBOR.
+    pub(crate) fn encode(&self, as_cbor: bool) -> (&'static str, Vec<u8>) {
+        match self {
+            Self::Apply(value) if as_cbor => (APPLY_CBOR, cbor::encode_value(value)),
+            _ => (self.media_type(), self.body()),
+        }
+    }
+
+    fn media_type(&self) -> &'static str {
         match self {
             Self::Json(_) => "application/json-patch+json",
             Self::Merge(_) => "application/merge-patch+json",
@@ -27,7 +38,7 @@ impl Patch {
     }
 
     /// JSON is also YAML, so one encoding does for all.
-    pub(crate) fn body(&self) -> Vec<u8> {
+    fn body(&self) -> Vec<u8> {
         let (Self::Json(value) | Self::Merge(value) | Self::Strategic(value) | Self::Apply(value)) = self;
         encode_value(value).into_bytes()
     }

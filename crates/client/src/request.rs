@@ -8,6 +8,12 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
 /// The media type of JSON.
 pub(crate) const JSON: &str = "application/json";
+/// The media type of CBOR.
+pub(crate) const CBOR: &str = "application/cbor";
+/// The media type of one CBOR item after the other, as watches are.
+pub(crate) const CBOR_SEQUENCE: &str = "application/cbor-seq";
+/// The media type of what is applied, in CBOR.
+pub(crate) const APPLY_CBOR: &str = "application/apply-patch+cbor";
 /// The media type of protobuf.
 pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
@@ -78,6 +84,11 @@ impl Request {
     pub fn body(mut self, media_type: &str, body: impl Into<Bytes>) -> Self {
         self.body = body.into();
         self.header(header::CONTENT_TYPE, media_type)
+    }
+
+    /// Whether the body is CBOR.
+    pub(crate) fn is_cbor(&self) -> bool {
+        [CBOR, APPLY_CBOR].contains(&media_type(&self.headers))
     }
 
     /// Names what the request is about, for errors that the server does not word itself.

@@ -51,6 +51,15 @@ impl Verbs {
         self.client.config().content
     }
 
+    fn takes_cbor(&self) -> bool {
+        self.codec.form == Form::Unstructured && self.client.takes_cbor()
+    }
+
+    /// Media types in order of preference, for single objects.
+    fn accept(&self) -> &'static str {
+        if self.takes_cbor() { codec::CBOR_FIRST } else { codec::accept(self.codec.form, self.content()) }
+    }
+
     /// `{prefix}[/namespaces/{namespace}]/{resource}[/{name}[/{subresource}]]`
     fn path(&self, namespace: &str, name: Option<&str>, subresource: &str) -> Result<String, ClientError> {
         let info = &self.codec.info;
@@ -82,8 +91,7 @@ impl Verbs {
     }
 
     fn request(&self, method: Method, path: String, options: &dyn Reflect) -> Request {
-        let accept = codec::accept(self.codec.form, self.content());
-        with_options(Request::new(method, path).accept(accept), options)
+        with_options(Request::new(method, path).accept(self.accept()), options)
     }
 
     async fn object(&self, request: Request) -> Result<Box<dyn Object>, ClientError> {
@@ -97,7 +105,8 @@ impl Verbs {
 
     pub(crate) async fn list(&self, options: &ListOptions) -> Result<RawList, ClientError> {
         let path = self.path(&self.namespace, None, "")?;
-        let accept = codec::accept_list(self.codec.form, self.content());
+        let accept =
+            if self.takes_cbor() { codec::CBOR_FIRST } else { codec::accept_list(self.codec.form, self.content()) };
         let about = self.codec.info.resource.group_resource();
         let request = self.request(Method::GET, path, options).accept(accept).about(about);
         codec::decode_list(&self.codec, &self.client.send(request).await?.body)
@@ -180,6 +189,9 @@ impl Verbs {
 
     /// Metadata cannot be written as such: a partial object is only a view.
     fn encode(&self, object: &dyn Object) -> (&'static str, Vec<u8>) {
+        if self.codec.form == Form::Unstructured && self.client.sends_cbor() {
+            return codec::encode_cbor(object);
+        }
         codec::encode_object(object, self.codec.form, self.content())
     }
 
@@ -191,13 +203,13 @@ impl Verbs {
         options: &PatchOptions,
     ) -> Result<Box<dyn Object>, ClientError> {
         let path = self.path(&self.namespace, Some(name), subresource)?;
-        self.object(self.request(Method::PATCH, path, options).body(patch.media_type(), patch.body())).await
+        let (media_type, body) = patch.encode(self.client.sends_cbor());
+        self.object(self.request(Method::PATCH, path, options).body(media_type, body)).await
     }
 
     pub(crate) async fn delete(&self, name: &str, options: &DeleteOptions) -> Result<Bytes, ClientError> {
         let path = self.path(&self.namespace, Some(name), "")?;
-        let accept = codec::accept(self.codec.form, self.content());
-        let request = Request::new(Method::DELETE, path).accept(accept).body(JSON, delete_body(options));
+        let request = Request::new(Method::DELETE, path).accept(self.accept()).body(JSON, delete_body(options));
         Ok(self.client.send(request).await?.body)
     }
 
@@ -210,7 +222,7 @@ impl Verbs {
         let accept = match self.codec.form {
             // What is deleted comes back whole; nobody looks at it.
             Form::Metadata => JSON,
-            form => codec::accept(form, self.content()),
+            _ => self.accept(),
         };
         let request = with_options(Request::new(Method::DELETE, path).accept(accept), select);
         self.client.send(request.body(JSON, delete_body(options))).await.map(drop)

@@ -1,7 +1,9 @@
-//! A watch: a body that is cut into events. JSON events end with a line feed; protobuf ones start with their length.
+//! A watch: a body that is cut into events. JSON events end with a line feed; protobuf ones start with their length; CBOR ones
+//! end where they end.
 
 use std::marker::PhantomData;
 
+use api_machinery::cbor;
 use api_machinery::json;
 use api_machinery::meta::WatchEvent as WireEvent;
 use api_machinery::meta::constants::INITIAL_EVENTS_ANNOTATION_KEY;
@@ -12,9 +14,10 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 
 use crate::api::wrong_type;
+use crate::cbor_sequence::ItemScan;
 use crate::codec;
 use crate::error::ClientError;
-use crate::request::{JSON, PROTOBUF, media_type};
+use crate::request::{CBOR_SEQUENCE, JSON, PROTOBUF, media_type};
 use crate::resource::{ApiObject, Codec, downcast};
 use crate::transport::Body;
 
@@ -80,6 +83,7 @@ pub(crate) type RawEvent = WatchEvent<Box<dyn Object>>;
 enum Framing {
     Lines,
     Lengths,
+    Items,
 }
 
 /// A running watch without its type.
@@ -90,6 +94,8 @@ pub(crate) struct RawWatch {
     codec: Codec,
     /// Where the search for the end of a line goes on.
     scanned: usize,
+    /// The same of a CBOR item.
+    scan: ItemScan,
     ended: bool,
 }
 
@@ -98,13 +104,14 @@ impl RawWatch {
         let framing = match media_type(response.headers()) {
             JSON => Framing::Lines,
             PROTOBUF => Framing::Lengths,
+            CBOR_SEQUENCE => Framing::Items,
             other => {
                 let reason = format!("unsupported media type {other:?}");
                 return Err(ClientError::Decode { what: "watch".to_owned(), reason });
             }
         };
         let body = response.into_body();
-        Ok(Self { body, buffer: BytesMut::new(), framing, codec, scanned: 0, ended: false })
+        Ok(Self { body, buffer: BytesMut::new(), framing, codec, scanned: 0, scan: ItemScan::default(), ended: false })
     }
 
     /// The next event; nothing at the end. Safe to drop while waiting.
@@ -152,6 +159,13 @@ impl RawWatch {
                 self.buffer.advance(4);
                 Ok(Some(self.buffer.split_to(length).freeze()))
             }
+            Framing::Items => {
+                let end = self.scan.end(&self.buffer).map_err(|error| ClientError::Body(error.to_string()))?;
+                if end.unwrap_or(self.buffer.len()) > MAX_EVENT_BYTES {
+                    return Err(too_large());
+                }
+                Ok(end.map(|end| self.buffer.split_to(end).freeze()))
+            }
             Framing::Lines => {
                 // Blank space between events is not an event.
                 while self.scanned == 0 && self.buffer.first().is_some_and(u8::is_ascii_whitespace) {
@@ -173,10 +187,10 @@ impl RawWatch {
         let bad = |reason: String| ClientError::Decode { what: "watch event".to_owned(), reason };
         let (event, object) = match self.framing {
             Framing::Lengths => wire_event(frame).map_err(|error| bad(error.to_string()))?,
-            Framing::Lines => {
-                let mut event = WireEvent::default();
-                json::decode(frame, &mut event).map_err(|error| bad(error.to_string()))?;
-                (event.type_, Bytes::copy_from_slice(event.object.as_str().as_bytes()))
+            Framing::Lines => json_event(frame).map_err(bad)?,
+            Framing::Items => {
+                let text = cbor::to_json(frame).map_err(|error| bad(error.to_string()))?;
+                json_event(text.as_bytes()).map_err(bad)?
             }
         };
         match event.as_str() {
@@ -197,6 +211,13 @@ impl RawWatch {
             other => Err(bad(format!("got invalid watch event type: {other}"))),
         }
     }
+}
+
+/// Reads a JSON event: its type and the object.
+fn json_event(text: &[u8]) -> Result<(String, Bytes), String> {
+    let mut event = WireEvent::default();
+    json::decode(text, &mut event).map_err(|error| error.to_string())?;
+    Ok((event.type_, Bytes::copy_from_slice(event.object.as_str().as_bytes())))
 }
 
 /// Reads a protobuf event: its type and the enveloped object. Only the object has an envelope here.

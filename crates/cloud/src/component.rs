@@ -10,7 +10,7 @@ use component_base::{Component, Known, Lifecycle, Part, no_config_file};
 use controller::process::{CLIENT, DELEGATION, GENERIC, Leading, ProcessOptions, leader_election_flags, run_process};
 use controller::{ControllerSet, Environment, Selection, Stopped};
 
-use crate::{ALL, FakeProvider, Provider};
+use crate::{ALL, FakeProvider, Provider, webhooks};
 
 const NAME: &str = "cloud-controller-manager";
 const DRAIN: Duration = Duration::from_secs(5);
@@ -43,7 +43,7 @@ const WITHOUT_EFFECT: FlagSet = FlagSet {
     ],
 };
 
-/// Of load balancers, routes, node addresses and webhooks, which are not part of this build.
+/// Of load balancers, routes and node addresses, which are not part of this build.
 const UNSUPPORTED: FlagSet = FlagSet {
     title: "unsupported",
     flags: &[
@@ -57,17 +57,6 @@ const UNSUPPORTED: FlagSet = FlagSet {
         Flag::string("leader-migration-config", "").hidden(),
         Flag::duration("route-reconciliation-period", "10s").hidden(),
         Flag::bool("use-service-account-credentials", "false").hidden(),
-        Flag::ip("webhook-bind-address", "0.0.0.0").hidden(),
-        Flag::string("webhook-cert-dir", "").hidden(),
-        Flag::bool("webhook-disable-http2-serving", "false").hidden(),
-        Flag::int("webhook-secure-port", "10260").hidden(),
-        Flag::string("webhook-tls-cert-file", "").hidden(),
-        Flag::string_slice("webhook-tls-cipher-suites", "").hidden(),
-        Flag::string_slice("webhook-tls-curve-preferences", "").hidden(),
-        Flag::string("webhook-tls-min-version", "").hidden(),
-        Flag::string("webhook-tls-private-key-file", "").hidden(),
-        Flag::string("webhook-tls-sni-cert-key", "").hidden(),
-        Flag::string_slice("webhooks", "").hidden(),
     ],
 };
 
@@ -86,9 +75,16 @@ pub const COMPONENT: Component = Component {
         GENERIC,
         OWN,
         WITHOUT_EFFECT,
+        webhooks::FLAGS,
         UNSUPPORTED,
     ],
-    gates: Known::switching(&[component_base::zpages::GATES]).of(Part::Cloud),
+    gates: Known::switching(&[
+        &[webhooks::GATE],
+        component_base::zpages::GATES,
+        client::features::GATES,
+        component_base::logging::GATES,
+    ])
+    .of(Part::Cloud),
     prepare: no_config_file,
     drain: DRAIN,
 };
@@ -120,6 +116,7 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     for flag in UNSUPPORTED.flags {
         errors.check(!options.is_set(flag.name), format!("--{}: not supported by this build", flag.name));
     }
+    webhooks::check(&options, lifecycle.gates().enabled(webhooks::GATE), &mut errors);
     errors.into_result()?;
     let (Some(provider), Some(selection)) = (provider, selection) else { return Ok(()) };
     tracing::info!(provider = provider.name(), "Using the cloud provider");
@@ -169,6 +166,11 @@ mod tests {
     use api_machinery::value::Value;
 
     use super::*;
+
+    #[test]
+    fn each_gate_can_be_switched_on() {
+        assert_eq!((COMPONENT.gates.out_of_reach(), COMPONENT.gates.untold()), (vec![], vec![]));
+    }
 
     #[test]
     fn flags_are_upstreams() {

@@ -11,6 +11,7 @@ mod fake;
 mod node;
 mod node_lifecycle;
 mod provider;
+mod webhooks;
 
 pub use component::{COMPONENT, run};
 pub use fake::FakeProvider;

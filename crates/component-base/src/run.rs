@@ -111,7 +111,7 @@ fn start(component: &Component, arguments: impl IntoIterator<Item = String>) -> 
     );
     let versions = Versions::from_options(&options, &mut errors);
     let gates = flags::gates(&options, &component.gates, versions, &mut errors);
-    let log = LogOptions::from_options(&options, &mut errors);
+    let log = LogOptions::from_options(&options, &gates.gates, &mut errors);
     errors.into_result()?;
     Ok(Start::Go { options: Box::new(options), versions, gates, log })
 }

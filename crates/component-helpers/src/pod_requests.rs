@@ -66,6 +66,16 @@ fn effective(
     total
 }
 
+/// The pod as it counts where nothing can be asked for as a whole (gate `PodLevelResources` off); nothing where that makes
+/// no difference.
+#[must_use]
+pub fn without_pod_level(pod: &Pod) -> Option<Pod> {
+    pod.spec.resources.as_ref()?;
+    let mut plain = pod.clone();
+    plain.spec.resources = None;
+    Some(plain)
+}
+
 /// Whether a resource may be set for the pod as a whole.
 #[must_use]
 pub fn is_pod_level(resource: &str) -> bool {
@@ -127,6 +137,17 @@ mod tests {
             pod.spec.overhead.insert("cpu".into(), Quantity::parse(overhead).unwrap());
         }
         amount(&requests(&pod), "cpu").to_string()
+    }
+
+    #[test]
+    fn a_pod_counts_as_a_whole_unless_that_is_left_out() {
+        let mut pod = Pod::default();
+        pod.spec.containers = vec![container("1", false)];
+        assert_eq!(without_pod_level(&pod).map(|_| ()), None);
+        let quantity = Quantity::parse("3").unwrap();
+        pod.spec.resources.get_or_insert_default().requests.insert("cpu".into(), quantity);
+        let cpu = |pod: &Pod| amount(&requests(pod), "cpu").to_string();
+        assert_eq!((cpu(&pod), without_pod_level(&pod).map(|plain| cpu(&plain))), ("3".into(), Some("1".into())));
     }
 
     #[test]

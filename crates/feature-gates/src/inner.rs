@@ -11,6 +11,9 @@ pub(crate) const INNER: &[Feature] = &[
     Feature::named("AtomicFIFO"),
     // How upstream's clients keep connections that can be used again.
     Feature::named("ClientsAllowTLSCacheGC"),
+    // How routes of a cloud are brought in order: no cloud that this build knows has routes, and without them upstream's
+    // controller of routes does not start.
+    Feature::named("CloudControllerManagerWatchBasedRoutesReconciliation"),
     // How many threads decode what the store tells of.
     Feature::named("ConcurrentWatchObjectDecode"),
     // How upstream's programs hand loggers on.

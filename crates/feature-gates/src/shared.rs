@@ -34,6 +34,20 @@ pub const COMPARING_TOLERATIONS: Feature = Feature::named("TaintTolerationCompar
 pub const ADMIN_ACCESS: Feature = Feature::named("DRAAdminAccess");
 /// Each API server has a name of its own.
 pub const API_SERVER_IDENTITY: Feature = Feature::named("APIServerIdentity");
+/// Node agents take sessions apart that come over a WebSocket (KEP-4006).
+pub const EXTEND_WEBSOCKETS: Feature = Feature::named("ExtendWebSocketsToKubelet");
+/// Pods may ask for resources as a whole (KEP-2837).
+pub const POD_LEVEL_RESOURCES: Feature = Feature::named("PodLevelResources");
+/// What a pod asks for as a whole can be changed while it runs (KEP-5419).
+pub const POD_LEVEL_RESIZE: Feature = Feature::named("InPlacePodLevelResourcesVerticalScaling");
+/// What init containers ask for can be changed before they have run, sidecars or not (KEP-5532).
+pub const RESIZE_INIT_CONTAINERS: Feature = Feature::named("InPlacePodVerticalScalingInitContainers");
+/// Statuses tell of the health of the devices that containers have (KEP-4680).
+pub const RESOURCE_HEALTH: Feature = Feature::named("ResourceHealthStatus");
+/// They say in words what is wrong with one.
+pub const RESOURCE_HEALTH_MESSAGE: Feature = Feature::named("ResourceHealthStatusMessage");
+/// Those who bring credentials for registries to a node are given tokens of pods' accounts (KEP-4412).
+pub const CREDENTIAL_TOKENS: Feature = Feature::named("KubeletServiceAccountTokenForCredentialProviders");
 /// Devices wait for conditions before a pod is bound.
 pub const BINDING_CONDITIONS: Feature = Feature::named("DRADeviceBindingConditions");
 /// CBOR is spoken, and custom objects are stored as it.

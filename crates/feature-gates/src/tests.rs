@@ -12,7 +12,9 @@ const DECLARED: Feature = Feature::named("NodeDeclaredFeatures");
 const SOCKETS: Feature = Feature::named("ExtendWebSocketsToKubelet");
 const ORDERED: Feature = Feature::named("OrderedNamespaceDeletion");
 const EXTENDED: Feature = Feature::named("DRAExtendedResource");
-const KNOWN: Known = Known::switching(&[&[WATCH_LIST, GZIP], &[ON_EXIT, DECLARED, SOCKETS, ORDERED]]);
+/// A binary with a part in more than it can switch.
+const KNOWN: Known =
+    Known::switching(&[&[WATCH_LIST, GZIP], &[ON_EXIT, DECLARED, SOCKETS, ORDERED]]).of(Part::ControllerManager);
 
 fn texts(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
@@ -115,8 +117,6 @@ fn a_gate_of_other_binaries_takes_any_value() {
         (manager, "APIServingWithRoutine", Some(true)),
         // What it needs is about others, too.
         (proxy, "WorkloadAwarePreemption", None),
-        // Nobody has this side.
-        (proxy, "PodLevelResourceManagers", None),
     ] {
         assert_eq!(set(known, name), expected, "{name}");
     }
@@ -146,9 +146,9 @@ fn what_cannot_be_is_refused() {
             "ExtendWebSocketsToKubelet is enabled, but depends on features that are disabled: [NodeDeclaredFeatures]",
         ),
         (
-            "PodLevelResourceManagers=true",
+            "HPAScaleToZero=true",
             36,
-            "cannot set feature gate PodLevelResourceManagers to true: this build only has what there is with PodLevelResourceManagers=false",
+            "cannot set feature gate HPAScaleToZero to true: this build only has what there is with HPAScaleToZero=false",
         ),
         ("PodLevelResources=false", 36, "this build only has what there is with PodLevelResources=true"),
         ("DynamicResourceAllocation=false", 36, "feature is locked to true"),
@@ -205,7 +205,11 @@ fn users_are_told_what_will_go_and_what_stays() {
     let warnings = told("NodeDeclaredFeatures=true", 35);
     assert_eq!(warnings.len(), 2, "{warnings:?}");
     assert!(warnings[0].starts_with("Emulating version 1.35: these feature gates stay as in 1.36"), "{}", warnings[0]);
-    assert!(warnings[0].contains("PLEGOnDemandRelist") && !warnings[0].contains(SOCKETS.name()), "{}", warnings[0]);
+    assert!(
+        warnings[0].contains("StaleControllerConsistencyJob") && !warnings[0].contains(SOCKETS.name()),
+        "{}",
+        warnings[0]
+    );
     let older = told("", 33);
     assert!(older[0].starts_with("Emulating version 1.33"), "{}", older[0]);
     assert!(!older[0].contains("WindowsGracefulNodeShutdown"), "nobody has a part in it: {}", older[0]);

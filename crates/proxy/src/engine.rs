@@ -19,7 +19,7 @@ use crate::family::contains;
 use crate::flows::{self, Datagrams};
 use crate::health_ports::Check;
 use crate::metrics::WithoutLocal;
-use crate::service::{PortKey, ServedPort, served_ports};
+use crate::service::{ExternalIps, PortKey, ServedPort, served_ports};
 
 /// How often everything is written again, whatever changed: this is what mends rules that others touched.
 const FULL_INTERVAL: Duration = Duration::from_secs(3600);
@@ -48,6 +48,7 @@ struct Served {
 /// The engine of a family.
 pub struct Engine {
     options: RuleOptions,
+    external_ips: ExternalIps,
     node_port_networks: Vec<String>,
     node: NodeTopology,
     backend: Box<dyn Backend>,
@@ -76,6 +77,7 @@ impl Engine {
     pub fn new(options: RuleOptions, node: NodeTopology, backend: Box<dyn Backend>, network: Arc<dyn Network>) -> Self {
         Self {
             options,
+            external_ips: ExternalIps::default(),
             node_port_networks: Vec::new(),
             node,
             backend,
@@ -92,6 +94,13 @@ impl Engine {
     #[must_use]
     pub fn with_node_port_networks(mut self, networks: Vec<String>) -> Self {
         self.node_port_networks = networks;
+        self
+    }
+
+    /// Whether Services are served at addresses that their users chose.
+    #[must_use]
+    pub fn with_external_ips(mut self, external_ips: ExternalIps) -> Self {
+        self.external_ips = external_ips;
         self
     }
 
@@ -195,7 +204,7 @@ impl Engine {
         let slices = source.slices(key);
         let own = slices.iter().filter(|slice| slice.address_type == self.options.family.api_name());
         let endpoints = gather(own.map(AsRef::as_ref), &self.node);
-        let ports = served_ports(&service, self.options.family);
+        let ports = served_ports(&service, self.options.family, self.external_ips);
         let of = |port: &ServedPort| endpoints.get(&port.key).map_or(&[][..], Vec::as_slice);
         let datagrams = ports.iter().filter_map(|port| Some((port.key.clone(), Datagrams::of(port, of(port))?)));
         let (datagrams, check) = (datagrams.collect(), check_of(&ports, endpoints.values().flatten()));

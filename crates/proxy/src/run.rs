@@ -31,6 +31,7 @@ use crate::health::Health;
 use crate::health_ports::HealthPorts;
 use crate::metrics::ProxyMetrics;
 use crate::options::{self, Settings};
+use crate::service::{ExternalIps, SERVES_EXTERNAL_IPS};
 use crate::watched::Cluster;
 use crate::worker::{self, Pace, Pending, Reports};
 use crate::{Family, cleanup, config_file, config_watch, family};
@@ -53,7 +54,13 @@ const COMPONENT: Component = Component {
     name: NAME,
     about: "Steers traffic for Services to the pods behind them.",
     flags: options::FLAGS,
-    gates: Known::switching(&[component_base::zpages::GATES]).of(Part::Proxy),
+    gates: Known::switching(&[
+        &[SERVES_EXTERNAL_IPS],
+        component_base::zpages::GATES,
+        client::features::GATES,
+        component_base::logging::GATES,
+    ])
+    .of(Part::Proxy),
     prepare: options::prepare,
     drain: Duration::from_secs(5),
 };
@@ -107,6 +114,7 @@ fn client_of(settings: &Settings, metrics: &Metrics, lifecycle: &Lifecycle) -> R
         .with_rate(settings.rate.0, settings.rate.1);
     config.content = settings.content;
     let cx = ClientCx::new(lifecycle.clock().clone(), lifecycle.rng().clone(), lifecycle.tasks().clone())
+        .obeying(lifecycle.gates())
         .with_metrics(RequestMetrics::new(metrics));
     Ok(Client::new(config, cx)?)
 }
@@ -175,7 +183,8 @@ async fn serve_services(
     let topology = NodeTopology { name: settings.node.clone(), zone };
     let reports = Reports { health, metrics: own, clock: lifecycle.clock().clone() };
     let tasks = lifecycle.tasks().clone();
-    let cx = FamilyCx { settings, machine, cluster, nodes, topology, events, reports, tasks };
+    let external_ips = ExternalIps::of(lifecycle.gates());
+    let cx = FamilyCx { settings, external_ips, machine, cluster, nodes, topology, events, reports, tasks };
     cx.events.event(starting(&cx.settings.node));
     for family in families {
         cx.start(family, &addresses).await;
@@ -217,6 +226,7 @@ fn watch_pod_networks(nodes: &Informer<Node>, networks: Vec<String>, moved: &Arc
 /// What the loops of all families share.
 struct FamilyCx {
     settings: Settings,
+    external_ips: ExternalIps,
     machine: Machine,
     cluster: Arc<Cluster>,
     nodes: Informer<Node>,
@@ -240,7 +250,8 @@ impl FamilyCx {
         );
         let (backend, network) = (settings.mode.backend(&self.machine), Arc::clone(&self.machine.network));
         let engine = Engine::new(rules, self.topology.clone(), backend, network)
-            .with_node_port_networks(settings.node_port_networks(family));
+            .with_node_port_networks(settings.node_port_networks(family))
+            .with_external_ips(self.external_ips);
         let pending = Arc::new(Pending::default());
         self.cluster.subscribe(family, &pending, &self.reports);
         watch_zone(&self.nodes, self.topology.zone.clone(), &pending);

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use api_types::core_v1::constants::service_type;
 use api_types::core_v1::{Service, ServicePort};
+use component_base::{Feature, Gates};
 use sys::net::Destination;
 
 use crate::Family;
@@ -77,13 +78,34 @@ impl ServedPort {
     }
 }
 
+/// Services are served at the addresses that their users chose, which is to end.
+pub(crate) const SERVES_EXTERNAL_IPS: Feature = Feature::named("AllowServiceExternalIPs");
+
+/// Whether Services are served at the addresses that their users chose (KEP-5707).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ExternalIps {
+    /// They are.
+    #[default]
+    Served,
+    /// Nobody is served there.
+    Ignored,
+}
+
+impl ExternalIps {
+    /// As these gates are switched.
+    #[must_use]
+    pub fn of(gates: &Gates) -> Self {
+        if gates.enabled(SERVES_EXTERNAL_IPS) { Self::Served } else { Self::Ignored }
+    }
+}
+
 /// The served ports of a Service in one family; none where the Service is not the proxy's business.
 #[must_use]
-pub fn served_ports(service: &Service, family: Family) -> Vec<ServedPort> {
+pub fn served_ports(service: &Service, family: Family, external_ips: ExternalIps) -> Vec<ServedPort> {
     let spec = &service.spec;
     let skipped = spec.cluster_ip.is_empty() || spec.cluster_ip == "None" || spec.type_ == service_type::EXTERNAL_NAME;
     let Some(cluster_ip) = cluster_ip(service, family).filter(|_| !skipped) else { return Vec::new() };
-    spec.ports.iter().filter_map(|port| served_port(service, port, cluster_ip, family)).collect()
+    spec.ports.iter().filter_map(|port| served_port(service, port, cluster_ip, family, external_ips)).collect()
 }
 
 fn cluster_ip(service: &Service, family: Family) -> Option<IpAddr> {
@@ -92,8 +114,18 @@ fn cluster_ip(service: &Service, family: Family) -> Option<IpAddr> {
     all.filter_map(|text| text.parse::<IpAddr>().ok()).find(|address| Family::of(*address) == family)
 }
 
-fn served_port(service: &Service, port: &ServicePort, cluster_ip: IpAddr, family: Family) -> Option<ServedPort> {
+fn served_port(
+    service: &Service,
+    port: &ServicePort,
+    cluster_ip: IpAddr,
+    family: Family,
+    external_ips: ExternalIps,
+) -> Option<ServedPort> {
     let spec = &service.spec;
+    let external_ips = match external_ips {
+        ExternalIps::Served => of_family(&spec.external_ips, family),
+        ExternalIps::Ignored => Vec::new(),
+    };
     let external = match spec.type_.as_str() {
         service_type::LOAD_BALANCER | service_type::NODE_PORT => true,
         _ => !spec.external_ips.is_empty(),
@@ -111,7 +143,7 @@ fn served_port(service: &Service, port: &ServicePort, cluster_ip: IpAddr, family
         cluster_ip,
         port: u16::try_from(port.port).ok()?,
         node_port: u16::try_from(port.node_port).ok()?,
-        external_ips: of_family(&spec.external_ips, family),
+        external_ips,
         load_balancer_ips: load_balancer_ips(service, family),
         source_ranges: source_ranges(&spec.load_balancer_source_ranges, family),
         external_local,
@@ -172,9 +204,24 @@ mod tests {
             (headless, Family::V4, None),
             (service("ExternalName"), Family::V4, None),
         ] {
-            let found = served_ports(&service, family).first().map(|port| port.cluster_ip.to_string());
+            let found =
+                served_ports(&service, family, ExternalIps::Served).first().map(|port| port.cluster_ip.to_string());
             assert_eq!(found.as_deref(), expected);
         }
+    }
+
+    #[test]
+    fn addresses_that_users_chose_are_served_where_they_may_be() {
+        let mut service = service("LoadBalancer");
+        service.spec.external_ips = vec!["192.0.2.1".into(), "2001:db8::1".into()];
+        service.spec.external_traffic_policy = "Local".into();
+        for (external_ips, expected) in [(ExternalIps::Served, &["192.0.2.1"][..]), (ExternalIps::Ignored, &[])] {
+            let ports = served_ports(&service, Family::V4, external_ips);
+            let shown: Vec<_> = ports[0].external_ips.iter().map(ToString::to_string).collect();
+            assert!(shown == expected && ports[0].external_local, "{external_ips:?}: {shown:?}");
+        }
+        assert_eq!(ExternalIps::of(&Gates::default()), ExternalIps::Served);
+        assert_eq!(ExternalIps::of(&Gates::default().with(SERVES_EXTERNAL_IPS, false)), ExternalIps::Ignored);
     }
 
     #[test]
@@ -182,8 +229,8 @@ mod tests {
         let mut service = service("LoadBalancer");
         service.spec.load_balancer_source_ranges =
             vec![" 203.0.113.0/24".into(), "fd00::/8".into(), "203.0.113.0/33".into(), "203.0.113.9".into()];
-        assert_eq!(served_ports(&service, Family::V4)[0].source_ranges, ["203.0.113.0/24"]);
+        assert_eq!(served_ports(&service, Family::V4, ExternalIps::Served)[0].source_ranges, ["203.0.113.0/24"]);
         service.spec.load_balancer_source_ranges.push("0.0.0.0/0".into());
-        assert!(served_ports(&service, Family::V4)[0].source_ranges.is_empty());
+        assert!(served_ports(&service, Family::V4, ExternalIps::Served)[0].source_ranges.is_empty());
     }
 }

@@ -9,6 +9,7 @@ mod cache;
 mod component;
 mod config;
 mod cycle;
+mod dispatcher;
 mod extended_resources;
 pub mod framework;
 mod known_answers;

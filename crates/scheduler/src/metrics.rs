@@ -108,6 +108,22 @@ const GROUP_ALGORITHM_DURATION: Desc = Desc::new(
     Stability::Alpha,
 )
 .buckets(ATTEMPT_SECONDS);
+const CALLS: Desc = Desc::new(
+    "scheduler_async_api_call_execution_total",
+    "Calls that were made, by kind and how they ended.",
+    Stability::Alpha,
+)
+.labels(&["call_type", "result"]);
+const CALL_DURATION: Desc = Desc::new(
+    "scheduler_async_api_call_execution_duration_seconds",
+    "How long calls took, by kind and how they ended.",
+    Stability::Alpha,
+)
+.labels(&["call_type", "result"])
+.buckets(ATTEMPT_SECONDS);
+const CALLS_WAITING: Desc =
+    Desc::new("scheduler_pending_async_api_calls", "Calls that wait, by kind.", Stability::Alpha)
+        .labels(&["call_type"]);
 const BATCH_ATTEMPTS: Desc = Desc::new(
     "scheduler_batch_attempts_total",
     "Decisions by whether a pod before had left a node to try first.",
@@ -162,6 +178,9 @@ pub struct SchedulerMetrics {
     group_attempts: Counters,
     group_attempt_duration: Histograms,
     group_algorithm_duration: Histograms,
+    calls: Counters,
+    call_duration: Histograms,
+    calls_waiting: Gauges,
 }
 
 /// How an attempt ended.
@@ -211,6 +230,9 @@ impl SchedulerMetrics {
             group_attempts: metrics.counters(&GROUP_ATTEMPTS),
             group_attempt_duration: metrics.histograms(&GROUP_ATTEMPT_DURATION),
             group_algorithm_duration: metrics.histograms(&GROUP_ALGORITHM_DURATION),
+            calls: metrics.counters(&CALLS),
+            call_duration: metrics.histograms(&CALL_DURATION),
+            calls_waiting: metrics.gauges(&CALLS_WAITING),
         }
     }
 
@@ -259,6 +281,18 @@ impl SchedulerMetrics {
     /// A ranking of nodes was dropped.
     pub(crate) fn batch_flushed(&self, profile: &str, reason: &str) {
         self.batch_flushed.with(&[profile, reason]).inc();
+    }
+
+    /// A call that the dispatcher is to make begins to wait (1), or ends to (-1).
+    pub(crate) fn call_waits(&self, kind: &str, step: f64) {
+        self.calls_waiting.with(&[kind]).add(step);
+    }
+
+    /// The dispatcher has made a call.
+    pub(crate) fn called(&self, kind: &str, fine: bool, took: Duration) {
+        let labels = [kind, if fine { "success" } else { "error" }];
+        self.calls.with(&labels).inc();
+        self.call_duration.with(&labels).observe(took.as_secs_f64());
     }
 
     /// A decision was made.

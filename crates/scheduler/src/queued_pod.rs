@@ -72,8 +72,9 @@ impl QueuedPod {
         !self.unschedulable_plugins.is_empty() || !self.pending_plugins.is_empty()
     }
 
-    /// When the back-off is over, aligned to whole seconds since `origin`; none for a pod that was never rejected.
-    pub(crate) fn expiry(&mut self, initial: Duration, max: Duration, origin: Instant) -> Option<Instant> {
+    /// When the back-off is over, aligned to whole seconds since `origin` if there is one; none for a pod that was never
+    /// rejected.
+    pub(crate) fn expiry(&mut self, initial: Duration, max: Duration, origin: Option<Instant>) -> Option<Instant> {
         let count = if self.error_count > 0 { self.error_count } else { self.unschedulable_count };
         if count == 0 {
             return None;
@@ -89,9 +90,10 @@ fn backoff(count: u32, initial: Duration, max: Duration) -> Duration {
     initial.saturating_mul(1 << (count - 1).min(DOUBLINGS)).min(max).min(LONGEST)
 }
 
-/// The last whole second since `origin`, so that pods whose back-off ends about the same time are taken by importance.
-pub(crate) fn whole_seconds(time: Instant, origin: Instant) -> Instant {
-    origin + Duration::from_secs(time.saturating_duration_since(origin).as_secs())
+/// The last whole second since `origin`, so that pods whose back-off ends about the same time are taken by importance; the time
+/// itself without one.
+pub(crate) fn whole_seconds(time: Instant, origin: Option<Instant>) -> Instant {
+    origin.map_or(time, |origin| origin + Duration::from_secs(time.saturating_duration_since(origin).as_secs()))
 }
 
 #[cfg(test)]
@@ -113,7 +115,7 @@ mod tests {
         for (unschedulable, errors, seconds) in [(0, 0, None), (3, 0, Some(4)), (3, 1, Some(1)), (1, 3, Some(4))] {
             let mut pod = QueuedPod::new(Arc::clone(&info), now);
             (pod.unschedulable_count, pod.error_count) = (unschedulable, errors);
-            let ends = pod.expiry(second, 10 * second, now);
+            let ends = pod.expiry(second, 10 * second, Some(now));
             assert_eq!(ends.map(|ends| (ends - now).as_secs()), seconds, "{unschedulable} {errors}");
         }
     }

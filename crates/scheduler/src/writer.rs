@@ -34,6 +34,11 @@ pub trait ClusterWriter: Send + Sync {
     /// Changes a pod's status from what `pod` says to `status`; only the differences are written.
     async fn patch_status(&self, pod: &Pod, status: &PodStatus) -> Result<(), WriteError>;
 
+    /// The same for a pod that is about to be deleted.
+    async fn patch_victim(&self, victim: &Pod, status: &PodStatus) -> Result<(), WriteError> {
+        self.patch_status(victim, status).await
+    }
+
     /// Deletes a pod with its own grace period; one that has its name by now but is another stays.
     async fn delete(&self, pod: &Pod) -> Result<(), WriteError>;
 }

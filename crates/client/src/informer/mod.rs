@@ -40,7 +40,8 @@ pub struct InformerOptions {
     pub resync: Option<Duration>,
     /// Whether `managedFields` are dropped before an object is stored; nobody but the API server needs them.
     pub drop_managed_fields: bool,
-    /// Whether the store is filled by a watch that starts with all objects (falls back to a list).
+    /// Whether the store is filled by a watch that starts with all objects (falls back to a list),
+    /// unless the process has that off.
     pub stream_fill: bool,
     /// What else to change before an object is stored.
     pub transform: Option<Transform>,
@@ -131,7 +132,8 @@ trait Running: Send + Sync {
 impl Informers {
     /// Informers that ask through `client`; their tasks live in the client's group.
     #[must_use]
-    pub fn new(client: &Client, options: InformerOptions) -> Self {
+    pub fn new(client: &Client, mut options: InformerOptions) -> Self {
+        options.stream_fill &= client.cx().features.fills_by_watch;
         let resync = options.resync.map(|period| period.mul_f64(1.0 + client.rng().unit()));
         let inner = Inner { client: client.clone(), options, resync, known: Mutex::default() };
         Self { inner: Arc::new(inner) }

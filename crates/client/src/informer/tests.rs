@@ -6,6 +6,7 @@ use std::time::Duration;
 use api_machinery::json::parse_value;
 use api_types::core_v1::Pod;
 use base::Rng;
+use component_base::{Feature, Gates};
 use parking_lot::Mutex;
 
 use super::*;
@@ -51,6 +52,24 @@ fn watches(server: &FakeServer) -> usize {
 
 fn lists(server: &FakeServer) -> usize {
     server.requests().iter().filter(|line| line.starts_with("GET") && !line.contains("watch=true")).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_may_have_the_fill_by_watch_off() {
+    const BY_WATCH: Feature = Feature::named("WatchListClient");
+    for on in [true, false] {
+        let server = FakeServer::new();
+        server.set_initial_events(true);
+        server.put(PODS, pod("a", "n1"));
+        let client = server.client();
+        let cx = client.cx().clone().obeying(&Gates::default().with(BY_WATCH, on));
+        let client = Client::with_transport(server.transport(), client.config().clone(), cx).unwrap();
+        let informers = Informers::new(&client, InformerOptions::default());
+        let pods = informers.of::<Pod>();
+        informers.start();
+        informers.wait_synced().await;
+        assert_eq!((pods.list().len(), lists(&server)), (1, usize::from(!on)), "{on}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,7 +13,9 @@ use http_body_util::Full;
 use super::dial::Dialer;
 use super::pool::Pool;
 use super::{Body, Transport, TransportError, connection};
+use crate::client::ClientCx;
 use crate::config::{CertSource, ClientConfig, ConfigError, Trust};
+use crate::features::Features;
 
 /// How often a request is sent again when it is certain that it was not sent, on a new connection each time.
 const MAX_UNSENT: usize = 3;
@@ -44,9 +46,26 @@ impl HttpsTransport {
         connector: SharedConnector,
         tasks: &TaskGroup,
     ) -> Result<Arc<Self>, ConfigError> {
+        Self::build(config, connector, Features::default(), tasks)
+    }
+
+    /// The same as a process has it: over its connections, by its gates.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn of(config: &ClientConfig, cx: &ClientCx) -> Result<Arc<Self>, ConfigError> {
+        Self::build(config, Arc::clone(&cx.connector), cx.features, &cx.tasks)
+    }
+
+    fn build(
+        config: &ClientConfig,
+        connector: SharedConnector,
+        features: Features,
+        tasks: &TaskGroup,
+    ) -> Result<Arc<Self>, ConfigError> {
         let endpoint = config.endpoint()?;
         let mut watched: Vec<Arc<dyn Reload>> = Vec::new();
-        let tls = if endpoint.secure { Some(client_tls(config, &mut watched)?) } else { None };
+        let tls = if endpoint.secure { Some(client_tls(config, features, &mut watched)?) } else { None };
         let proxy = config.proxy_address()?;
         let dialer = Dialer::new(&endpoint.host, endpoint.port, tls.as_ref(), proxy, connector);
         let dialer = dialer.map_err(ConfigError::Tls)?;
@@ -112,7 +131,11 @@ impl Transport for HttpsTransport {
 }
 
 /// Builds the TLS side of a configuration; `watched` gets what follows files.
-fn client_tls(config: &ClientConfig, watched: &mut Vec<Arc<dyn Reload>>) -> Result<ClientTls, ConfigError> {
+fn client_tls(
+    config: &ClientConfig,
+    features: Features,
+    watched: &mut Vec<Arc<dyn Reload>>,
+) -> Result<ClientTls, ConfigError> {
     let trust = match &config.trust {
         Trust::Insecure => ServerTrust::Anyone,
         Trust::System => ServerTrust::Bundle(CaBundle::system().into_shared()),
@@ -123,7 +146,9 @@ fn client_tls(config: &ClientConfig, watched: &mut Vec<Arc<dyn Reload>>) -> Resu
         Trust::File(path) => {
             let file = CaFile::load(path).map_err(ConfigError::Tls)?;
             let bundle = file.bundle();
-            watched.push(file);
+            if features.follows_ca {
+                watched.push(file);
+            }
             ServerTrust::Bundle(bundle)
         }
     };
@@ -161,4 +186,33 @@ fn watch_files(tasks: &TaskGroup, watched: Vec<Arc<dyn Reload>>, identity: Arc<C
             }
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use component_base::Gates;
+
+    use super::*;
+
+    #[test]
+    fn an_authority_in_a_file_is_followed_unless_that_is_off() {
+        let authority = || rcgen::generate_simple_self_signed(["ca".to_owned()]).unwrap().cert;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ca.crt");
+        for follows in [true, false] {
+            std::fs::write(&path, authority().pem()).unwrap();
+            let mut config = ClientConfig::for_server("https://localhost");
+            config.trust = Trust::File(path.clone());
+            let gate = component_base::Feature::named("ClientsAllowCARotation");
+            let features = Features::by(&Gates::default().with(gate, follows));
+            let mut watched = Vec::new();
+            let ServerTrust::Bundle(bundle) = client_tls(&config, features, &mut watched).unwrap().trust else {
+                panic!("there is a bundle")
+            };
+            let next = authority();
+            std::fs::write(&path, next.pem()).unwrap();
+            watched.iter().for_each(|file| assert!(file.reload().unwrap()));
+            assert_eq!(bundle.load().contains(next.der()), follows);
+        }
+    }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use tracing::Level;
 
 use super::fields::Logged;
+use super::writer::Stream;
 
 /// How lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +30,14 @@ pub(super) struct Line<'a> {
 }
 
 impl Format {
+    /// Which output lines of this level go to, where there are two. JSON does not tell warnings apart, as upstream's does not.
+    pub(super) fn stream(self, level: Level) -> Stream {
+        match (self, level) {
+            (_, Level::ERROR) | (Self::Text, Level::WARN) => Stream::Error,
+            _ => Stream::Info,
+        }
+    }
+
     /// The line with its end.
     pub(super) fn render(self, line: &Line<'_>) -> String {
         match self {

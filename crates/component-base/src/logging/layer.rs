@@ -43,7 +43,7 @@ impl LogLayer {
                 message: "Log lines were dropped because the output is too slow",
                 pairs: vec![&pair],
             };
-            self.writer.send(self.format.render(&line));
+            self.writer.send(self.format.stream(line.level), self.format.render(&line));
         }
     }
 }
@@ -98,7 +98,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for LogLayer {
             pairs,
         };
         self.report_dropped();
-        self.writer.send(self.format.render(&line));
+        self.writer.send(self.format.stream(line.level), self.format.render(&line));
     }
 }
 

@@ -24,9 +24,22 @@ pub use format::Format;
 pub use layer::LogLayer;
 pub use redacted::Redacted;
 pub use verbosity::{Verbosity, parse_vmodule};
-pub use writer::{LogWriter, QUEUE_LINES};
+pub use writer::{Buffering, LogWriter, QUEUE_LINES};
+
+use api_machinery::quantity::Quantity;
+use feature_gates::{Feature, Gates};
 
 use crate::flags::{Errors, Options};
+
+/// Lines for information may go to stdout.
+const ALPHA: Feature = Feature::named("LoggingAlphaOptions");
+/// There is JSON.
+const BETA: Feature = Feature::named("LoggingBetaOptions");
+/// The gates of the log, which every component can switch.
+pub const GATES: &[Feature] = &[ALPHA, BETA];
+
+/// The most that is kept back of lines for information, in bytes; upstream's.
+const MAX_BUFFER_BYTES: i64 = 2 << 30;
 
 /// The values of the log flags.
 #[derive(Debug, Clone)]
@@ -35,11 +48,13 @@ pub struct LogOptions {
     pub format: Format,
     /// `-v` and `--vmodule`.
     pub verbosity: Arc<Verbosity>,
+    /// Where lines for information go to stdout, how long they may be kept back.
+    pub split: Option<Buffering>,
 }
 
 impl LogOptions {
     /// Reads the flags, adding what is wrong with them to `errors`.
-    pub fn from_options(options: &Options, errors: &mut Errors) -> Self {
+    pub fn from_options(options: &Options, gates: &Gates, errors: &mut Errors) -> Self {
         let format = match options.string("logging-format") {
             "text" => Format::Text,
             "json" => Format::Json,
@@ -48,31 +63,51 @@ impl LogOptions {
                 Format::Text
             }
         };
+        errors.check(
+            format == Format::Text || gates.enabled(BETA),
+            "format: Forbidden: Log format json is disabled, see LoggingBetaOptions feature",
+        );
         let vmodule = options.string("vmodule");
         if format == Format::Json && !vmodule.is_empty() {
             errors.push("vmodule: Forbidden: Only supported for text log format");
         }
         let patterns = errors.ok(parse_vmodule(vmodule)).unwrap_or_default();
-        refuse_alpha(options, errors);
+        let split = [Format::Text, Format::Json].map(|own| Split::of(own, options, gates, errors));
+        let split = split.into_iter().find(|split| split.format == format && split.is_asked_for);
+        let longest = options.duration("log-flush-frequency");
         let level = i32::try_from(options.int("v")).unwrap_or(0);
-        Self { format, verbosity: Arc::new(Verbosity::new(level, patterns)) }
+        let split = split.map(|split| Buffering { bytes: split.buffer_bytes, longest });
+        Self { format, verbosity: Arc::new(Verbosity::new(level, patterns)), split }
     }
 }
 
-/// Split streams need a gate that is off by default and that nothing here reads.
-fn refuse_alpha(options: &Options, errors: &mut Errors) {
-    for (flag, field) in [("log-text-split-stream", "text.splitStream"), ("log-json-split-stream", "json.splitStream")]
-    {
-        errors
-            .check(!options.bool(flag), format!("options.{field}: Forbidden: Feature LoggingAlphaOptions is disabled"));
-    }
-    let sizes =
-        [("log-text-info-buffer-size", "text.infoBufferSize"), ("log-json-info-buffer-size", "json.infoBufferSize")];
-    for (flag, field) in sizes {
-        errors.check(
-            options.string(flag).trim_end_matches(|c: char| c.is_ascii_alphabetic()) == "0",
-            format!("options.{field}: Forbidden: Feature LoggingAlphaOptions is disabled"),
-        );
+/// What the flags of a format say of its outputs.
+struct Split {
+    format: Format,
+    is_asked_for: bool,
+    buffer_bytes: usize,
+}
+
+impl Split {
+    /// Reads the flags of a format. They are refused where their gate is off, be the format in use or not.
+    fn of(format: Format, options: &Options, gates: &Gates, errors: &mut Errors) -> Self {
+        let (name, split, buffer) = match format {
+            Format::Text => ("text", "log-text-split-stream", "log-text-info-buffer-size"),
+            Format::Json => ("json", "log-json-split-stream", "log-json-info-buffer-size"),
+        };
+        let text = options.string(buffer);
+        let size = Quantity::parse(text)
+            .map_err(|error| format!("invalid argument {text:?} for \"--{buffer}\" flag: {error}"));
+        let size = errors.ok(size).map_or(0, |size| size.value());
+        let is_asked_for = options.bool(split);
+        for (field, is_set) in [("splitStream", is_asked_for), ("infoBufferSize", size != 0)] {
+            errors.check(
+                !is_set || gates.enabled(ALPHA),
+                format!("options.{name}.{field}: Forbidden: Feature LoggingAlphaOptions is disabled"),
+            );
+        }
+        let buffer_bytes = usize::try_from(size.clamp(0, MAX_BUFFER_BYTES)).unwrap_or(0);
+        Self { format, is_asked_for, buffer_bytes }
     }
 }
 
@@ -84,13 +119,16 @@ pub struct Logging {
 }
 
 impl Logging {
-    /// Starts the log on stderr and makes it the process's own. Where a log is set up already (a test, a second
+    /// Starts the log on stderr, or on two outputs, and makes it the process's own. Where a log is set up already (a test, a second
     /// component in one process), that one stays.
     ///
     /// # Errors
     /// When the writer's thread cannot start.
     pub fn start(options: &LogOptions, clock: SharedClock) -> std::io::Result<Self> {
-        let writer = LogWriter::start(std::io::stderr())?;
+        let writer = match options.split {
+            None => LogWriter::start(std::io::stderr())?,
+            Some(buffering) => LogWriter::start_split(std::io::stderr(), std::io::stdout(), buffering)?,
+        };
         let layer = LogLayer::new(options.format, Arc::clone(&options.verbosity), writer.clone(), clock);
         let subscriber = tracing_subscriber::registry().with(layer);
         let _ = tracing::subscriber::set_global_default(subscriber);

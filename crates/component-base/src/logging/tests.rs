@@ -123,7 +123,7 @@ async fn a_blocked_output_drops_lines_and_shows_in_health() {
     let held = gate.lock();
     let writer = LogWriter::start(Stuck(Arc::clone(&gate))).unwrap();
     for _ in 0..QUEUE_LINES * 3 {
-        writer.send("line\n".to_owned());
+        writer.send(writer::Stream::Error, "line\n".to_owned());
     }
     assert!(writer.dropped() > 0);
     let start = tokio::time::Instant::now();
@@ -144,17 +144,89 @@ fn a_healthy_output_keeps_passing() {
     }
 }
 
+/// What comes out where, with so much of what is for information kept back.
+fn split(format: Format, bytes: usize, longest: Duration, work: impl FnOnce(&LogWriter, &Output)) -> [String; 2] {
+    let (error, info) = (Output::default(), Output::default());
+    let writer = LogWriter::start_split(error.clone(), info.clone(), Buffering { bytes, longest }).unwrap();
+    let layer = LogLayer::new(format, Arc::new(Verbosity::new(4, vec![])), writer.clone(), clock());
+    tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || work(&writer, &info));
+    writer.flush();
+    [error, info].map(|output| {
+        let text = String::from_utf8(output.0.lock().clone()).unwrap();
+        let names = ["careful", "failed", "hello", "detail"];
+        text.lines().flat_map(|line| names.into_iter().filter(|name| line.contains(name))).collect::<Vec<_>>().join(" ")
+    })
+}
+
+#[test]
+fn what_is_for_information_may_go_elsewhere() {
+    let all = |_: &LogWriter, _: &Output| {
+        tracing::info!("hello");
+        tracing::warn!("careful");
+        tracing::debug!("detail");
+        tracing::error!("failed");
+    };
+    for (format, expected) in
+        [(Format::Text, ["careful failed", "hello detail"]), (Format::Json, ["failed", "hello careful detail"])]
+    {
+        assert_eq!(split(format, 0, Duration::ZERO, all), expected, "{format:?}");
+    }
+}
+
+#[test]
+fn what_is_for_information_may_be_kept_back() {
+    let day = Duration::from_secs(86400);
+    let is_out = |output: &Output| !output.0.lock().is_empty();
+    let seen = |bytes, longest, lines| {
+        let mut seen = [false; 2];
+        split(Format::Text, bytes, longest, |writer, info| {
+            (0..lines).for_each(|_| tracing::info!("hello"));
+            // Errors are written at once, and all that came before has been looked at then.
+            for _ in 0..200 {
+                writer.check(tokio::time::Instant::now()).unwrap();
+                std::thread::sleep(Duration::from_millis(1));
+                if is_out(info) {
+                    break;
+                }
+            }
+            seen[0] = is_out(info);
+            writer.flush();
+            seen[1] = is_out(info);
+        });
+        seen
+    };
+    assert_eq!(seen(1 << 20, day, 3), [false, true], "until somebody wants all");
+    assert_eq!(seen(100, day, 3), [true, true], "until there is too much");
+    assert_eq!(seen(1 << 20, Duration::from_millis(5), 3), [true, true], "until it has been too long");
+}
+
 #[test]
 fn flags_are_checked() {
     const SETS: &[FlagSet] = &[LOGS];
-    let problems = |arguments: &[&str]| {
+    let read = |arguments: &[&str], gates: &Gates| {
         let options = crate::flags::parse(SETS, arguments.iter().map(|text| (*text).to_owned())).unwrap();
         let mut errors = Errors::new();
-        LogOptions::from_options(&options, &mut errors);
-        errors.into_result().map_or_else(|error| error.problems().len(), |()| 0)
+        let read = LogOptions::from_options(&options, gates, &mut errors);
+        errors.into_result().map(|()| read).map_err(|error| error.problems().to_vec())
     };
+    let problems = |arguments: &[&str]| read(arguments, &Gates::default()).map_or_else(|all| all.len(), |_| 0);
     assert_eq!(problems(&[]), 0);
     assert_eq!(problems(&["--vmodule=a=1"]), 0);
     assert_eq!(problems(&["--vmodule=a=1", "--logging-format=json"]), 1);
     assert_eq!(problems(&["--vmodule=a", "--log-text-info-buffer-size=1Mi", "--log-json-split-stream"]), 3);
+    assert_eq!(problems(&["--log-text-info-buffer-size=much"]), 1);
+    let (alpha, no_beta) = (Gates::default().with(ALPHA, true), Gates::default().with(BETA, false));
+    let split = ["--log-text-split-stream", "--log-text-info-buffer-size=1Ki", "--log-flush-frequency=2s"];
+    let refused = read(&split, &Gates::default()).unwrap_err();
+    assert_eq!(refused[0], "options.text.splitStream: Forbidden: Feature LoggingAlphaOptions is disabled");
+    let kept = Buffering { bytes: 1024, longest: Duration::from_secs(2) };
+    assert_eq!(read(&split, &alpha).unwrap().split, Some(kept));
+    assert_eq!(
+        read(&["--logging-format=json", split[0], split[1]], &alpha).unwrap().split,
+        None,
+        "it is of the other format"
+    );
+    let json = "format: Forbidden: Log format json is disabled, see LoggingBetaOptions feature";
+    assert_eq!(read(&["--logging-format=json"], &no_beta).unwrap_err(), [json]);
+    assert!(read(&[], &no_beta).is_ok());
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -16,8 +16,26 @@ const BLOCKED_AFTER: Duration = Duration::from_secs(120);
 /// How long [`LogWriter::flush`] waits.
 const FLUSH_PATIENCE: Duration = Duration::from_secs(1);
 
+/// Which of two outputs a line is for, where there are two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stream {
+    /// What is for information.
+    Info,
+    /// What went wrong.
+    Error,
+}
+
+/// How lines for information are kept back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Buffering {
+    /// Bytes that may wait; none where lines are written as they come.
+    pub bytes: usize,
+    /// How long they may.
+    pub longest: Duration,
+}
+
 enum Message {
-    Line(String),
+    Line(Stream, String),
     /// Answered once everything before it is written.
     Flush(SyncSender<()>),
     /// Counted once everything before it is written.
@@ -46,16 +64,32 @@ impl LogWriter {
     /// # Errors
     /// When the thread cannot start.
     pub fn start(output: impl Write + Send + 'static) -> std::io::Result<Self> {
+        Self::start_with(Sinks { error: Sink::new(output), info: None })
+    }
+
+    /// The same, where lines for information go elsewhere.
+    ///
+    /// # Errors
+    /// When the thread cannot start.
+    pub fn start_split(
+        error: impl Write + Send + 'static,
+        info: impl Write + Send + 'static,
+        buffering: Buffering,
+    ) -> std::io::Result<Self> {
+        Self::start_with(Sinks { error: Sink::new(error), info: Some(Kept::new(info, buffering)) })
+    }
+
+    fn start_with(sinks: Sinks) -> std::io::Result<Self> {
         let (queue, lines) = sync_channel(QUEUE_LINES);
         let shared = Arc::new(Shared::default());
         let writer = Self { queue, shared: Arc::clone(&shared) };
-        std::thread::Builder::new().name("log".to_owned()).spawn(move || write_all(&lines, output, &shared))?;
+        std::thread::Builder::new().name("log".to_owned()).spawn(move || write_all(&lines, sinks, &shared))?;
         Ok(writer)
     }
 
     /// Queues a line, or drops it when the queue is full.
-    pub(super) fn send(&self, line: String) {
-        if self.queue.try_send(Message::Line(line)).is_err() {
+    pub(super) fn send(&self, stream: Stream, line: String) {
+        if self.queue.try_send(Message::Line(stream, line)).is_err() {
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
             self.shared.unreported.fetch_add(1, Ordering::Relaxed);
         }
@@ -102,40 +136,131 @@ impl LogWriter {
     }
 }
 
-fn write_all(lines: &Receiver<Message>, mut output: impl Write, shared: &Shared) {
-    let mut batch = Vec::new();
-    while let Ok(first) = lines.recv() {
-        let mut next = Some(first);
-        while let Some(message) = next.take() {
-            handle(message, &mut batch, &mut output, shared);
-            if batch.len() < BATCH_BYTES {
-                next = lines.try_recv().ok();
-            }
-        }
-        write_batch(&mut batch, &mut output);
-    }
-}
-
 /// Lines are written together up to this size.
 const BATCH_BYTES: usize = 64 << 10;
 
-fn handle(message: Message, batch: &mut Vec<u8>, output: &mut impl Write, shared: &Shared) {
+/// An output, and what is about to be written to it.
+struct Sink {
+    output: Box<dyn Write + Send>,
+    batch: Vec<u8>,
+}
+
+impl Sink {
+    fn new(output: impl Write + Send + 'static) -> Self {
+        Self { output: Box::new(output), batch: Vec::new() }
+    }
+
+    fn write(&mut self) {
+        if self.batch.is_empty() {
+            return;
+        }
+        // There is nowhere left to report that the log cannot be written.
+        let _ = self.output.write_all(&self.batch).and_then(|()| self.output.flush());
+        self.batch.clear();
+    }
+}
+
+/// An output whose lines may be kept back for a while.
+struct Kept {
+    sink: Sink,
+    buffering: Buffering,
+    /// When what is kept has to be written.
+    due: Option<Instant>,
+}
+
+impl Kept {
+    fn new(output: impl Write + Send + 'static, buffering: Buffering) -> Self {
+        Self { sink: Sink::new(output), buffering, due: None }
+    }
+
+    fn write(&mut self) {
+        self.sink.write();
+        self.due = None;
+    }
+
+    /// Writes what may not be kept any longer.
+    fn write_due(&mut self, now: Instant) {
+        if self.sink.batch.is_empty() {
+            return;
+        }
+        let due = *self.due.get_or_insert_with(|| now + self.buffering.longest);
+        if self.sink.batch.len() >= self.buffering.bytes.max(1) || due <= now {
+            self.write();
+        }
+    }
+}
+
+/// Where lines go.
+struct Sinks {
+    error: Sink,
+    /// Where lines for information go, if elsewhere.
+    info: Option<Kept>,
+}
+
+impl Sinks {
+    fn put(&mut self, stream: Stream, line: &str) {
+        let sink = match &mut self.info {
+            Some(info) if stream == Stream::Info => &mut info.sink,
+            _ => &mut self.error,
+        };
+        sink.batch.extend_from_slice(line.as_bytes());
+    }
+
+    /// Whether more lines should not be taken before some are written.
+    fn is_full(&self) -> bool {
+        let of_info = |info: &Kept| info.sink.batch.len() >= info.buffering.bytes.max(BATCH_BYTES);
+        self.error.batch.len() >= BATCH_BYTES || self.info.as_ref().is_some_and(of_info)
+    }
+
+    /// Writes what is due; how long the rest may wait, if there is any.
+    fn write_due(&mut self) -> Option<Duration> {
+        self.error.write();
+        let info = self.info.as_mut()?;
+        let now = Instant::now();
+        info.write_due(now);
+        info.due.map(|due| due.saturating_duration_since(now))
+    }
+
+    fn write(&mut self) {
+        self.error.write();
+        self.info.iter_mut().for_each(Kept::write);
+    }
+}
+
+fn write_all(lines: &Receiver<Message>, mut sinks: Sinks, shared: &Shared) {
+    let mut wait = None;
+    loop {
+        let first = match wait {
+            None => lines.recv().map_err(RecvTimeoutError::from),
+            Some(wait) => lines.recv_timeout(wait),
+        };
+        let mut next = match first {
+            Ok(message) => Some(message),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
+        while let Some(message) = next.take() {
+            handle(message, &mut sinks, shared);
+            if !sinks.is_full() {
+                next = lines.try_recv().ok();
+            }
+        }
+        wait = sinks.write_due();
+    }
+    sinks.write();
+}
+
+fn handle(message: Message, sinks: &mut Sinks, shared: &Shared) {
     match message {
-        Message::Line(line) => batch.extend_from_slice(line.as_bytes()),
+        Message::Line(stream, line) => sinks.put(stream, &line),
         Message::Flush(done) => {
-            write_batch(batch, output);
+            sinks.write();
             // Nobody waits any more when this fails.
             let _ = done.try_send(());
         }
         Message::Mark(mark) => {
-            write_batch(batch, output);
+            sinks.error.write();
             shared.written_mark.store(mark, Ordering::Release);
         }
     }
-}
-
-fn write_batch(batch: &mut Vec<u8>, output: &mut impl Write) {
-    // There is nowhere left to report that the log cannot be written.
-    let _ = output.write_all(batch).and_then(|()| output.flush());
-    batch.clear();
 }

@@ -118,6 +118,7 @@ impl ProcessOptions {
     #[must_use]
     pub fn client_cx(&self, lifecycle: &Lifecycle) -> ClientCx {
         ClientCx::new(Arc::clone(lifecycle.clock()), Arc::clone(lifecycle.rng()), lifecycle.tasks().clone())
+            .obeying(lifecycle.gates())
             .with_metrics(Arc::clone(&self.registry.requests))
     }
 

@@ -66,7 +66,7 @@ fn without_credentials(process: &Client) -> Result<(Arc<dyn Transport>, ClientCo
     let mut config = process.config().clone();
     config.identity = CertSource::None;
     config.credentials = Credentials::None;
-    let transport: Arc<dyn Transport> = HttpsTransport::new(&config, process.tasks())?;
+    let transport: Arc<dyn Transport> = HttpsTransport::of(&config, process.cx())?;
     Ok((transport, config))
 }
 

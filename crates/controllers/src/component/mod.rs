@@ -39,8 +39,11 @@ const GATES: Known = Known::switching(&[
     crate::workloads::replica_set::GATES,
     crate::volumes::storage_protection::GATES,
     crate::workloads::stateful_set::GATES,
+    crate::workloads::STALENESS_GATES,
     crate::devices::resource_claim::GATES,
     component_base::zpages::GATES,
+    client::features::GATES,
+    component_base::logging::GATES,
 ])
 .of(Part::ControllerManager);
 

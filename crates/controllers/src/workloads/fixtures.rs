@@ -13,9 +13,9 @@ use base::{CancellationToken, TaskGroup};
 use bytes::Bytes;
 use client::fake::FakeServer;
 use client::{Client, Transport, TransportError};
-use component_base::Feature;
 use component_base::metrics::{Metrics, MetricsOptions};
 use component_base::serving::{Body, full};
+use component_base::{Feature, Gates};
 use controller::{ControllerSet, Descriptor, Selection};
 use serde_json::json;
 
@@ -78,6 +78,11 @@ pub(crate) fn stored(object: &dyn Object) -> Value {
     object.to_value()
 }
 
+/// The gates when nobody sets any, with these on.
+pub(crate) fn with(features: &[Feature]) -> Gates {
+    features.iter().fold(Gates::default(), |gates, feature| gates.with(*feature, true))
+}
+
 /// Some controllers at work on a fake server.
 pub(crate) struct Running {
     /// The server.
@@ -106,7 +111,7 @@ impl Running {
 
     /// Starts the controllers with features on and other settings.
     pub(crate) fn start_gated_with(known: &'static [Descriptor], features: &[Feature], settings: Settings) -> Self {
-        Self::start_all(known, features, settings, FakeServer::transport)
+        Self::start_all(known, with(features), settings, FakeServer::transport)
     }
 
     /// Starts the controllers on a server that they reach over another transport.
@@ -115,20 +120,20 @@ impl Running {
         settings: Settings,
         transport: impl FnOnce(&FakeServer) -> Arc<dyn Transport>,
     ) -> Self {
-        Self::start_all(known, &[], settings, transport)
+        Self::start_all(known, Gates::default(), settings, transport)
     }
 
     /// Starts the controllers with all of that.
     pub(crate) fn start_all(
         known: &'static [Descriptor],
-        features: &[Feature],
+        gates: Gates,
         settings: Settings,
         transport: impl FnOnce(&FakeServer) -> Arc<dyn Transport>,
     ) -> Self {
         let server = FakeServer::new();
         let client = server.client_over(transport(&server));
         let mut env = crate::environment(&client, settings);
-        env.gates = features.iter().fold(env.gates, |gates, feature| gates.with(*feature, true));
+        env.gates = gates;
         let metrics = Metrics::new(MetricsOptions::default());
         env.metrics = Some(Arc::clone(&metrics));
         let set = ControllerSet::new(known, &Selection::all(), &env.gates);
@@ -143,6 +148,11 @@ impl Running {
     pub(crate) fn assert_shows(&self, line: &str) {
         let text = self.metrics.text();
         assert!(text.lines().any(|shown| shown == line), "{line}\nin\n{text}");
+    }
+
+    /// Whether a metric is shown that begins like this.
+    pub(crate) fn shows(&self, start: &str) -> bool {
+        self.metrics.text().lines().any(|shown| shown.starts_with(start))
     }
 
     /// Puts an object into the server.
@@ -256,6 +266,34 @@ impl Transport for Swallow {
             self.server.cut_watches();
         }
         answer
+    }
+
+    fn server(&self) -> &str {
+        self.inner.server()
+    }
+}
+
+/// Says of each pod that is made that it is of a version which no watch gets to.
+pub(crate) struct Ahead {
+    server: FakeServer,
+    inner: Arc<dyn Transport>,
+}
+
+impl Ahead {
+    pub(crate) fn over(server: &FakeServer) -> Arc<dyn Transport> {
+        Arc::new(Self { server: server.clone(), inner: server.transport() })
+    }
+}
+
+#[async_trait::async_trait]
+impl Transport for Ahead {
+    async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Body>, TransportError> {
+        let makes_pod = request.method() == http::Method::POST && request.uri().path().ends_with("/pods");
+        let answer = self.inner.send(request).await?;
+        let made = self.server.objects("v1/pods").pop().filter(|_| makes_pod);
+        let Some(mut pod) = made else { return Ok(answer) };
+        pod["metadata"]["resourceVersion"] = "1000000000".into();
+        Ok(answer.map(|_| full(pod.to_string())))
     }
 
     fn server(&self) -> &str {

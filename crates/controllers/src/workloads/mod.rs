@@ -20,3 +20,5 @@ mod pod_watch;
 mod revision_data;
 mod template_hash;
 mod written;
+
+pub(crate) use written::GATES as STALENESS_GATES;

@@ -4,6 +4,7 @@
 //! A pod is assumed when a node was chosen for it, and added when the watch shows it there. Assumed pods do not
 //! expire: a failed binding forgets them.
 
+mod counted;
 mod images;
 mod node_order;
 mod snapshot;
@@ -15,13 +16,16 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use api_types::core_v1::{Node, Pod};
+use component_base::Gates;
 use parking_lot::Mutex;
 
+pub(crate) use counted::GATES as COUNTED_GATES;
 pub use snapshot::{Snapshot, Topology};
 
 use crate::node_info::NodeInfo;
 use crate::pod_class::ClassTable;
 use crate::pod_info::PodInfo;
+use counted::Counted;
 use images::Images;
 use node_order::NodeOrder;
 
@@ -30,6 +34,7 @@ use node_order::NodeOrder;
 pub struct Cache {
     state: Mutex<State>,
     classes: Arc<ClassTable>,
+    counted: Counted,
 }
 
 #[derive(Default)]
@@ -97,10 +102,16 @@ impl Cache {
         &self.classes
     }
 
+    /// An empty cache, where these gates are switched so.
+    #[must_use]
+    pub fn obeying(gates: &Gates) -> Self {
+        Self { counted: Counted::of(gates), ..Self::default() }
+    }
+
     /// Computes what is needed of a pod.
     #[must_use]
     pub fn pod_info(&self, pod: Arc<Pod>) -> Arc<PodInfo> {
-        PodInfo::new(pod, &self.classes)
+        PodInfo::new(self.counted.seen(pod), &self.classes)
     }
 
     /// A node was chosen for a pod.

@@ -36,12 +36,14 @@ pub use watches::Watches;
 
 use crate::config;
 use crate::cycle::{NODE_EXPECTATION, Scheduler, SchedulerOptions};
+use crate::dispatcher::{ASYNC_CALLS, Dispatcher};
 use crate::framework::{BuildCx, Descriptor};
 use crate::metrics::SchedulerMetrics;
 use crate::parallel::Parallelism;
 use crate::plugins;
-use crate::queue::QueueOptions;
-use crate::writer::{EventSink, NoEvents};
+use crate::preemption::execute::ASYNC_PREEMPTION;
+use crate::queue::{EARLY, QueueOptions};
+use crate::writer::{ClusterWriter, EventSink, NoEvents};
 use client_writer::ClientEvents;
 use settings::Settings;
 
@@ -56,9 +58,12 @@ pub const COMPONENT: Component = Component {
             scores them, and binds the pod to the best one.",
     flags: flags::FLAGS,
     gates: Known::switching(&[
-        &[COORDINATED_ELECTION, config::BATCHING, NODE_EXPECTATION],
+        &[COORDINATED_ELECTION, config::BATCHING, NODE_EXPECTATION, ASYNC_CALLS, ASYNC_PREEMPTION, EARLY],
+        crate::cache::COUNTED_GATES,
         plugins::PLACING_GATES,
         component_base::zpages::GATES,
+        client::features::GATES,
+        component_base::logging::GATES,
         plugins::VOLUME_GATES,
         plugins::DEVICE_GATES,
         plugins::GROUP_GATES,
@@ -137,12 +142,16 @@ fn build_cx(
     events: Arc<dyn EventSink>,
     parallelism: Parallelism,
 ) -> BuildCx {
-    let writer = Arc::new(ClientWriter::new(client));
+    let through = Arc::new(ClientWriter::new(client));
+    let mut writer: Arc<dyn ClusterWriter> = through.clone();
+    if gates.enabled(ASYNC_CALLS) {
+        writer = Arc::new(Dispatcher::new(writer, client.clock().clone(), Arc::clone(&metrics)));
+    }
     BuildCx {
         listers: Arc::clone(watches.listers()),
         gates: gates.clone(),
-        writer: writer.clone(),
-        objects: writer,
+        writer,
+        objects: through,
         events,
         gate: Arc::default(),
         waiting: Arc::default(),

@@ -24,12 +24,23 @@ pub(super) async fn start_with(
     plugins: &[Descriptor],
     configuration: &KubeSchedulerConfiguration,
 ) -> client::Client {
+    let shown = Metrics::new(MetricsOptions::default());
+    start_gated(server, plugins, configuration, &Gates::default(), &shown).await
+}
+
+/// The same with other gates, and metrics to look at.
+async fn start_gated(
+    server: &FakeServer,
+    plugins: &[Descriptor],
+    configuration: &KubeSchedulerConfiguration,
+    gates: &Gates,
+    shown: &Metrics,
+) -> client::Client {
     let client = server.client();
     let watches = Arc::new(Watches::new(&client));
-    let metrics = Arc::new(SchedulerMetrics::new(&Metrics::new(MetricsOptions::default())));
+    let metrics = Arc::new(SchedulerMetrics::new(shown));
     let limit = Duration::from_secs(300);
-    let gates = Gates::default();
-    let scheduler = assemble_with(plugins, configuration, limit, &gates, &client, &watches, metrics).unwrap();
+    let scheduler = assemble_with(plugins, configuration, limit, gates, &client, &watches, metrics).unwrap();
     watches.feed(&scheduler);
     watches.start();
     watches.wait_synced().await;
@@ -80,6 +91,26 @@ async fn an_important_pod_takes_the_place_of_another() {
     assert_eq!(pod_in(&server, "low"), Value::Null);
     assert_eq!(pod_in(&server, "high")["spec"]["nodeName"], "a");
     client.tasks().shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_go_through_one_place_where_that_is_on() {
+    for on in [true, false] {
+        let (server, shown) = (FakeServer::new(), Metrics::new(MetricsOptions::default()));
+        put(&server, NODES, &*node("a").build());
+        let gates = Gates::default().with(ASYNC_CALLS, on);
+        let client = start_gated(&server, plugins::ALL, &config::default_configuration(), &gates, &shown).await;
+        put(&server, PODS, &*pod("p").request("cpu", "3").build());
+        put(&server, PODS, &*pod("q").request("cpu", "3").build());
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(pod_in(&server, "p")["spec"]["nodeName"], "a");
+        assert_eq!(pod_in(&server, "q")["status"]["conditions"][0]["reason"], "Unschedulable");
+        for kind in ["pod_binding", "pod_status_patch"] {
+            let call = format!("scheduler_async_api_call_execution_total{{call_type={kind:?},result=\"success\"}} 1");
+            assert_eq!(shown.text().contains(&call), on, "{kind}");
+        }
+        client.tasks().shutdown(Duration::from_secs(5)).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -42,7 +42,11 @@ impl GroupSearch {
     pub(super) async fn run(self) -> Vec<ScheduleResult> {
         let scheduler = Arc::clone(&self.scheduler);
         let found = self.find().await;
-        scheduler.settle(self, found)
+        if scheduler.evicts_beside {
+            scheduler.settle(self, found)
+        } else {
+            scheduler.settle_at_once(self, found).await
+        }
     }
 
     /// Who can go, as the decision saw the cluster.
@@ -112,6 +116,25 @@ impl Scheduler {
             Err(status) => Some(Err(status)),
         };
         // Before the pods are back in the queue, where they are held as long as others are evicted for them.
+        self.put_all_back(given_up, evicting)
+    }
+
+    /// Evicts those who were found, if that still holds, before the pods are put back.
+    async fn settle_at_once(
+        self: &Arc<Self>,
+        search: GroupSearch,
+        found: Result<Candidate, Status>,
+    ) -> Vec<ScheduleResult> {
+        let confirmed = found.and_then(|candidate| self.confirm_for_group(&mut self.pass.lock(), &search, candidate));
+        let GroupSearch { given_up, group, members, .. } = search;
+        let evicting = match confirmed {
+            Ok(Some(candidate)) => {
+                Some(self.preempt_now(Preemptor::Group(group, members), candidate).await.map(|()| None))
+            }
+            Ok(None) => None,
+            Err(status) => Some(Err(status)),
+        };
+        let _pass = self.pass.lock();
         self.put_all_back(given_up, evicting)
     }
 

@@ -11,6 +11,7 @@ use super::tests::Fixture;
 use super::*;
 use crate::config::{add_gated, default_configuration};
 use crate::plugins::build_cx;
+use crate::preemption::execute::ASYNC_PREEMPTION;
 use crate::test_objects::{PodBuilder, node, object, pod};
 use crate::writer::WriteError;
 
@@ -46,9 +47,15 @@ impl Gangs {
 
     /// The same, with another feature switched.
     pub(super) fn with(feature: Feature, on: bool) -> Self {
+        Self::switched(&[(feature, on)])
+    }
+
+    /// The same, with other features switched.
+    fn switched(features: &[(Feature, bool)]) -> Self {
         let told = Arc::new(GroupNotes::default());
         let mut cx = BuildCx { objects: told.clone(), ..build_cx() };
-        cx.gates = cx.gates.with(GENERIC_WORKLOAD, true).with(GANG_SCHEDULING, true).with(feature, on);
+        cx.gates = cx.gates.with(GENERIC_WORKLOAD, true).with(GANG_SCHEDULING, true);
+        cx.gates = features.iter().fold(cx.gates, |gates, (feature, on)| gates.with(*feature, *on));
         let groups = cx.listers.of();
         let mut configuration = default_configuration();
         add_gated(&mut configuration, &cx.gates);
@@ -211,6 +218,28 @@ async fn a_group_evicts_as_one() {
     }
     let (chosen, lines) = gangs.step().await.unwrap();
     assert_eq!((chosen, bound(&lines).len()), (3, 3), "{lines:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_may_evict_before_its_pods_wait_again() {
+    for beside in [true, false] {
+        let gangs = Gangs::switched(&[(GROUP_PREEMPTION, true), (ASYNC_PREEMPTION, beside)]);
+        gangs.group_of("g", gang_of_ten(2));
+        gangs.fixture.pod(pod("x").request("cpu", "4").priority(1).on("a"));
+        ["p", "q"].into_iter().for_each(|name| drop(gangs.fixture.pod(member_of_two(name))));
+        let first = gangs.fixture.scheduler.queue().try_pop().unwrap();
+        for result in gangs.fixture.scheduler.schedule_next(first) {
+            result.finish().await;
+        }
+        let lines = gangs.fixture.lines();
+        let at = |start: &str| lines.iter().position(|line| line.starts_with(start)).unwrap();
+        assert_eq!(at("FailedScheduling") < at("delete x"), beside, "{lines:?}");
+        assert_eq!(gangs.fixture.scheduler.queue().size().gated, 0, "{beside}");
+        let gone = pod("x").request("cpu", "4").priority(1).on("a").build();
+        gangs.fixture.scheduler.pod_deleted(&gone);
+        let (chosen, lines) = gangs.step().await.unwrap();
+        assert_eq!((chosen, bound(&lines).len()), (2, 2), "{beside}: {lines:?}");
+    }
 }
 
 /// A gang of two for which four pods would have to go, and what the attempt leaves to be done.

@@ -57,7 +57,7 @@ use crate::metrics::SchedulerMetrics;
 use crate::parallel::Parallelism;
 use crate::pod_info::{NominatedPods, PodInfo};
 use crate::pod_shape::PodShape;
-use crate::preemption::execute::{Execution, Preemptor};
+use crate::preemption::execute::{ASYNC_PREEMPTION, Execution, Preemptor};
 use crate::queue::{QueueOptions, SchedulingQueue};
 use crate::queued_pod::QueuedPod;
 use crate::writer::{ClusterWriter, EventSink, ObjectWriter, PodEvent, Severity};
@@ -114,6 +114,8 @@ pub struct Scheduler {
     has_placements: bool,
     /// Whether others are told of the node that a pod is about to get.
     tells_expectation: bool,
+    /// Whether pods wait in the queue while others are evicted for them, and not before they are back there.
+    evicts_beside: bool,
     /// Whom groups had better not evict; none where they evict nobody as one.
     budgets: Option<Lister<PodDisruptionBudget>>,
     clock: SharedClock,
@@ -193,12 +195,13 @@ impl Scheduler {
     #[must_use]
     pub fn new(parts: SchedulerOptions) -> Option<Arc<Self>> {
         let BuildCx { listers, gates, writer, objects, gate, waiting, groups, metrics, parallelism, .. } = parts.cx;
-        let queue = SchedulingQueue::new(&parts.profiles, parts.queue, Arc::clone(&parts.clock), Arc::clone(&metrics))?;
+        let (clock, metrics_of_queue) = (Arc::clone(&parts.clock), Arc::clone(&metrics));
+        let queue = SchedulingQueue::new(&parts.profiles, parts.queue, &gates, clock, metrics_of_queue)?;
         Some(Arc::new(Self {
             profiles: parts.profiles.into_iter().map(|profile| (profile.name.clone(), profile)).collect(),
             percentage: parts.percentage_of_nodes_to_score,
             parallelism,
-            cache: Cache::new(),
+            cache: Cache::obeying(&gates),
             queue: Arc::new(queue),
             pods: listers.of(),
             writer,
@@ -212,6 +215,7 @@ impl Scheduler {
             has_gangs: gates.enabled(GANG_SCHEDULING),
             has_placements: gates.enabled(TOPOLOGY_AWARE_GROUPS),
             tells_expectation: gates.enabled(NODE_EXPECTATION),
+            evicts_beside: gates.enabled(ASYNC_PREEMPTION),
             budgets: gates.enabled(GROUP_PREEMPTION).then(|| listers.of()),
             clock: parts.clock,
             rng: parts.rng,
@@ -496,9 +500,23 @@ impl Scheduler {
         }
     }
 
+    /// What is to be carried out beside, while the preemptor waits in the queue.
     fn preempt(&self, preemptor: Preemptor, candidate: Candidate) -> Option<Execution> {
         self.metrics.victims(candidate.victims.len());
-        let mut execution = Execution {
+        let mut execution = self.execution(preemptor, candidate);
+        execution.prepare().then_some(execution)
+    }
+
+    /// Evicts before the preemptor is back in the queue, where preemption is not carried out beside.
+    async fn preempt_now(&self, preemptor: Preemptor, candidate: Candidate) -> Result<(), Status> {
+        let victims = candidate.victims.len();
+        self.execution(preemptor, candidate).run_at_once().await.map_err(|error| Status::error(error.to_string()))?;
+        self.metrics.victims(victims);
+        Ok(())
+    }
+
+    fn execution(&self, preemptor: Preemptor, candidate: Candidate) -> Execution {
+        Execution {
             writer: Arc::clone(&self.writer),
             events: Arc::clone(&self.events),
             queue: Arc::clone(&self.queue),
@@ -507,8 +525,7 @@ impl Scheduler {
             clock: Arc::clone(&self.clock),
             preemptor,
             candidate,
-        };
-        execution.prepare().then_some(execution)
+        }
     }
 }
 

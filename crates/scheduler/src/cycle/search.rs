@@ -12,9 +12,10 @@ use super::group_preemption::GroupSearch;
 use super::{Pass, ScheduleResult, Scheduler};
 use crate::cache::Snapshot;
 use crate::framework::{
-    Candidate, Code, CycleCx, CycleState, Diagnosis, Nomination, PostFilterCx, PostFiltered, Profile,
+    Candidate, Code, CycleCx, CycleState, Diagnosis, Nomination, PostFilterCx, PostFiltered, Profile, Status,
 };
 use crate::pod_info::{NominatedPods, PodInfo};
+use crate::preemption::PREFIX;
 use crate::preemption::execute::Preemptor;
 use crate::queued_pod::QueuedPod;
 
@@ -77,7 +78,11 @@ impl Search {
         let took = scheduler.clock.monotonic().saturating_duration_since(began);
         let label = found.status.as_ref().map_or("Success", |status| status.code.name());
         scheduler.metrics.point("PostFilter", &self.profile.name, label, took);
-        scheduler.finish(self, found)
+        if scheduler.evicts_beside {
+            scheduler.finish(self, found)
+        } else {
+            scheduler.finish_at_once(self, found).await
+        }
     }
 }
 
@@ -86,6 +91,39 @@ impl Scheduler {
     fn finish(self: &Arc<Self>, search: Search, found: PostFiltered) -> ScheduleResult {
         let mut pass = self.pass.lock();
         let confirmed = self.confirm(&mut pass, &search, &found.candidates);
+        let info = Arc::clone(&search.pod.info);
+        let waits = self.is_waiting(&info);
+        let mut outcome = self.put_back_with(search, found, confirmed.as_ref());
+        outcome.preemption =
+            confirmed.filter(|_| waits).and_then(|candidate| self.preempt(Preemptor::Pod(info), candidate));
+        outcome
+    }
+
+    /// Evicts those who were found, if that still holds, before the pod is put back.
+    async fn finish_at_once(self: &Arc<Self>, search: Search, mut found: PostFiltered) -> ScheduleResult {
+        let info = Arc::clone(&search.pod.info);
+        let mut confirmed = {
+            let mut pass = self.pass.lock();
+            let confirmed = self.confirm(&mut pass, &search, &found.candidates);
+            // Nobody else is to take the room meanwhile.
+            if let Some(candidate) = &confirmed {
+                self.queue.nominator().set(&info, &candidate.node);
+            }
+            confirmed
+        };
+        if let Some(candidate) = confirmed.clone().filter(|_| self.is_waiting(&info))
+            && let Err(status) = self.preempt_now(Preemptor::Pod(Arc::clone(&info)), candidate).await
+        {
+            self.queue.nominator().remove(info.uid());
+            let status = Status::error(format!("{PREFIX}{}", status.message()));
+            found = PostFiltered { nomination: Nomination::Keep, candidates: Vec::new(), status: Some(status) };
+            confirmed = None;
+        }
+        self.put_back_with(search, found, confirmed.as_ref())
+    }
+
+    /// Puts the pod back, with the node of the candidate in mind that was found and holds.
+    fn put_back_with(&self, search: Search, found: PostFiltered, confirmed: Option<&Candidate>) -> ScheduleResult {
         let Search { profile, pod, mut diagnosis, started, .. } = search;
         if let Some(status) = &found.status {
             diagnosis.post_filter_message = status.message();
@@ -94,7 +132,7 @@ impl Scheduler {
             }
         }
         let outdated = confirmed.is_none() && !found.candidates.is_empty();
-        let nomination = match &confirmed {
+        let nomination = match confirmed {
             Some(candidate) => Nomination::Set(candidate.node.to_string()),
             None if outdated => Nomination::Clear,
             None => found.nomination,
@@ -103,12 +141,7 @@ impl Scheduler {
         if outdated {
             failure = failure.passing();
         }
-        let info = Arc::clone(&pod.info);
-        let waits = self.is_waiting(&info);
-        let mut outcome = ScheduleResult::of(self.failed(pod, &profile, failure, nomination, started));
-        outcome.preemption =
-            confirmed.filter(|_| waits).and_then(|candidate| self.preempt(Preemptor::Pod(info), candidate));
-        outcome
+        ScheduleResult::of(self.failed(pod, &profile, failure, nomination, started))
     }
 
     /// The best candidate that is one in the present too.

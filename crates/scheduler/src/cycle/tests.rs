@@ -1,6 +1,7 @@
 //! Whole cycles without a client: decisions, bindings, failures, preemption.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use api_machinery::time::Time;
@@ -24,6 +25,8 @@ use crate::writer::WriteError;
 struct Notes {
     lines: Mutex<Vec<String>>,
     refuse: Mutex<Option<String>>,
+    /// Whether pods cannot be deleted.
+    keep: AtomicBool,
 }
 
 #[async_trait]
@@ -44,7 +47,7 @@ impl ClusterWriter for Notes {
     }
     async fn delete(&self, pod: &Pod) -> Result<(), WriteError> {
         self.lines.lock().push(format!("delete {}", pod.metadata.name));
-        Ok(())
+        if self.keep.load(Ordering::Relaxed) { Err(WriteError::Failed("no".into())) } else { Ok(()) }
     }
 }
 
@@ -238,6 +241,41 @@ async fn preemption_makes_room() {
     );
     fixture.scheduler.pod_deleted(&low);
     assert_eq!(fixture.step().await.as_deref(), Some("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn others_may_be_evicted_before_the_preemptor_waits_again() {
+    let cx = || BuildCx { gates: build_cx().gates.with(ASYNC_PREEMPTION, false), ..build_cx() };
+    let fixture = Fixture::of_cx(&default_configuration(), cx(), |_| {});
+    fixture.scheduler.node_added(&node("a").build());
+    let low = fixture.pod(pod("low").request("cpu", "4").on("a"));
+    fixture.pod(pod("high").request("cpu", "4").priority(10));
+    assert_eq!(fixture.step().await, None);
+    let expected = [
+        "patch low \"DisruptionTarget PreemptionByScheduler\" []",
+        "delete low",
+        "Preempted low: Preempted by pod uid-high on node a",
+        "FailedScheduling high: 0/1 nodes are available: 1 Insufficient cpu.",
+        "patch high \"PodScheduled Unschedulable\" [a]",
+    ];
+    assert_eq!(fixture.lines(), expected);
+    fixture.scheduler.pod_deleted(&low);
+    assert_eq!(fixture.step().await.as_deref(), Some("a"));
+
+    let fixture = Fixture::of_cx(&default_configuration(), cx(), |_| {});
+    fixture.scheduler.node_added(&node("a").build());
+    fixture.pod(pod("low").request("cpu", "4").on("a"));
+    fixture.pod(pod("high").request("cpu", "4").priority(10));
+    fixture.notes.keep.store(true, Ordering::Relaxed);
+    fixture.step().await;
+    let failed = [
+        "patch low \"DisruptionTarget PreemptionByScheduler\" []",
+        "delete low",
+        "FailedScheduling high: 0/1 nodes are available: 1 Insufficient cpu. preemption: no",
+        "patch high \"PodScheduled Unschedulable\" []",
+    ];
+    assert_eq!(fixture.lines(), failed);
+    assert!(fixture.scheduler.queue().nominator().pods().is_empty(), "the room is nobody's");
 }
 
 /// Two nodes with a pod on each that is less important than `high`, which waits.

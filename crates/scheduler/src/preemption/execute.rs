@@ -8,6 +8,7 @@ use api_types::core_v1::{Pod, PodCondition};
 use api_types::scheduling_v1alpha2::PodGroup;
 use base::SharedClock;
 use client::object_reference;
+use component_base::Feature;
 use component_helpers::conditions;
 use futures_util::future::try_join_all;
 
@@ -16,6 +17,9 @@ use crate::framework::{Candidate, GroupKey, PreemptionGate, PreemptorKey, Waitin
 use crate::pod_info::PodInfo;
 use crate::queue::SchedulingQueue;
 use crate::writer::{ClusterWriter, EventSink, PodEvent, Severity, WriteError};
+
+/// Others are evicted while the preemptor waits in the queue already (KEP-4832).
+pub(crate) const ASYNC_PREEMPTION: Feature = Feature::named("SchedulerAsyncPreemption");
 
 /// What a preemption needs.
 pub(crate) struct Execution {
@@ -105,6 +109,17 @@ impl Execution {
         }
     }
 
+    /// All victims at once, before the preemptor is back in the queue: nobody waits for the last one. A failure ends it.
+    pub(crate) async fn run_at_once(self) -> Result<(), WriteError> {
+        let going = self.candidate.victims.iter().filter(|victim| !victim.is_terminating());
+        try_join_all(going.map(|victim| self.evict(&victim.pod))).await?;
+        if let Err(error) = self.clear_nominations().await {
+            let meta = self.preemptor.object().meta();
+            tracing::error!(%error, namespace = %meta.namespace, preemptor = %meta.name, "Cannot clear 'NominatedNodeName' field");
+        }
+        Ok(())
+    }
+
     async fn evict_all(&self) -> Result<(), WriteError> {
         let Some((last, first)) = self.candidate.victims.split_last() else { return Ok(()) };
         // At most as many as pods fit on a node, or on all nodes for a group.
@@ -152,7 +167,7 @@ impl Execution {
             ..PodCondition::default()
         };
         conditions::set(&mut status.conditions, condition, Time::from(self.clock.wall()));
-        match self.writer.patch_status(victim, &status).await {
+        match self.writer.patch_victim(victim, &status).await {
             Err(WriteError::NotFound(_)) => return Ok(()),
             outcome => outcome?,
         }

@@ -28,7 +28,7 @@ use crate::plugin_args::PluginArgs;
 use crate::pod_info::PodInfo;
 
 pub(crate) const NAME: &str = "DefaultPreemption";
-const PREFIX: &str = "preemption: ";
+pub(crate) const PREFIX: &str = "preemption: ";
 const NOT_HELPFUL: &str = "Preemption is not helpful for scheduling";
 
 /// Nodes that each thread looks at before others may run.

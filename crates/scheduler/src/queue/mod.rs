@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use api_types::core_v1::Pod;
 use base::{CancellationToken, SharedClock};
+use component_base::{Feature, Gates};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -33,6 +34,9 @@ use state::State;
 const BACKOFF_PERIOD: Duration = Duration::from_secs(1);
 /// How often pods that waited too long are moved.
 const UNSCHEDULABLE_PERIOD: Duration = Duration::from_secs(30);
+
+/// While no pod is active, one that backs off is tried early; for this, back-offs end at whole seconds.
+pub(crate) const EARLY: Feature = Feature::named("SchedulerPopFromBackoffQ");
 
 /// Delays of the queue.
 #[derive(Debug, Clone, Copy)]
@@ -70,11 +74,13 @@ impl SchedulingQueue {
     pub fn new(
         profiles: &[Arc<Profile>],
         options: QueueOptions,
+        gates: &Gates,
         clock: SharedClock,
         metrics: Arc<SchedulerMetrics>,
     ) -> Option<Self> {
+        let origin = gates.enabled(EARLY).then(|| clock.monotonic());
         Some(Self {
-            state: Mutex::new(State::new(options, metrics, clock.monotonic())),
+            state: Mutex::new(State::new(options, metrics, origin)),
             ready: Notify::new(),
             nominator: Nominator::default(),
             rules: Rules::of(profiles)?,
@@ -157,8 +163,8 @@ impl SchedulingQueue {
         }
     }
 
-    /// The next pod to try, if there is one now. While no pod is active, one that backs off after a rejection is taken
-    /// early.
+    /// The next pod to try, if there is one now. While no pod is active, one that backs off after a rejection may be
+    /// taken early.
     pub fn try_pop(&self) -> Option<QueuedPod> {
         let now = self.clock.monotonic();
         let mut state = self.state.lock();

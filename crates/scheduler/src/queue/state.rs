@@ -75,12 +75,12 @@ pub(super) struct State {
     next: u64,
     options: QueueOptions,
     metrics: Arc<SchedulerMetrics>,
-    /// Back-offs end at whole seconds since then.
-    origin: Instant,
+    /// Back-offs end at whole seconds since then, and who backs off may be taken early; none where neither is so.
+    origin: Option<Instant>,
 }
 
 impl State {
-    pub(super) fn new(options: QueueOptions, metrics: Arc<SchedulerMetrics>, origin: Instant) -> Self {
+    pub(super) fn new(options: QueueOptions, metrics: Arc<SchedulerMetrics>, origin: Option<Instant>) -> Self {
         Self {
             in_flight: InFlight::default(),
             pods: HashMap::new(),
@@ -193,7 +193,9 @@ impl State {
     }
 
     fn enter_backoff(&mut self, rules: &Rules, pod: QueuedPod, event: &ClusterEvent, now: Instant) {
-        let Some(mut pod) = self.pass_gates(rules, pod) else { return };
+        // Who may be taken early passes the gates now, and not again when it is taken.
+        let passed = if self.origin.is_some() { self.pass_gates(rules, pod) } else { Some(pod) };
+        let Some(mut pod) = passed else { return };
         let expiry = pod.expiry(self.options.initial_backoff, self.options.max_backoff, self.origin).unwrap_or(now);
         let sub_queue = if pod.was_rejected() {
             SubQueue::Backoff(expiry, rules.sort().key(&pod), self.number())
@@ -202,6 +204,15 @@ impl State {
         };
         self.put(pod, sub_queue);
         self.metrics.incoming("backoff", &event.label());
+    }
+
+    /// Into the active queue from one in which it backed off.
+    fn leave_backoff(&mut self, rules: &Rules, pod: QueuedPod, event: &ClusterEvent, now: Instant) {
+        if self.origin.is_some() {
+            self.push_active(rules, pod, event, now);
+        } else {
+            self.enter_active(rules, pod, event, now);
+        }
     }
 
     fn is_backing_off(&self, pod: &mut QueuedPod, now: Instant) -> bool {
@@ -290,7 +301,7 @@ impl State {
             }
             SubQueue::Backoff(..) | SubQueue::ErrorBackoff(..) => {
                 if let Some(pod) = self.take(&key) {
-                    self.push_active(rules, pod, &ClusterEvent::FORCE_ACTIVATE, now);
+                    self.leave_backoff(rules, pod, &ClusterEvent::FORCE_ACTIVATE, now);
                 }
             }
         }
@@ -299,7 +310,7 @@ impl State {
     /// The next pod; one that is in flight already is dropped.
     pub(super) fn pop(&mut self, rules: &Rules, now: Instant) -> Option<QueuedPod> {
         loop {
-            if self.active.is_empty() {
+            if self.active.is_empty() && self.origin.is_some() {
                 let key = self.backoff.first_key_value()?.1.clone();
                 let pod = self.take(&key)?;
                 self.push_active(rules, pod, &ClusterEvent::POP_FROM_BACKOFF_Q, now);
@@ -388,7 +399,7 @@ impl State {
         let ready: Vec<String> = rejected.chain(failed).collect();
         for key in ready {
             if let Some(pod) = self.take(&key) {
-                self.push_active(rules, pod, &ClusterEvent::BACKOFF_COMPLETE, now);
+                self.leave_backoff(rules, pod, &ClusterEvent::BACKOFF_COMPLETE, now);
             }
         }
     }

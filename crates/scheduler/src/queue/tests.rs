@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use api_types::core_v1::PodSchedulingGate;
 use base::TokioClock;
 use component_base::metrics::{Metrics, MetricsOptions};
 
@@ -21,9 +22,13 @@ impl Fixture {
     }
 
     fn with_clock(clock: SharedClock) -> Self {
+        Self::gated(&Gates::default(), clock)
+    }
+
+    fn gated(gates: &Gates, clock: SharedClock) -> Self {
         let metrics = Arc::new(SchedulerMetrics::new(&Metrics::new(MetricsOptions::default())));
         let profiles = [default_profile()];
-        let queue = SchedulingQueue::new(&profiles, QueueOptions::default(), clock, metrics).unwrap();
+        let queue = SchedulingQueue::new(&profiles, QueueOptions::default(), gates, clock, metrics).unwrap();
         Self { queue, classes: ClassTable::default() }
     }
 
@@ -105,6 +110,42 @@ async fn an_idle_scheduler_takes_rejected_pods_early_but_not_failed_ones() {
     tokio::time::advance(Duration::from_secs(2)).await;
     fixture.queue.flush_backoff();
     assert!(fixture.pop().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_taken_early_where_that_is_off() {
+    let fixture = Fixture::gated(&Gates::default().with(EARLY, false), TokioClock::shared());
+    tokio::time::advance(Duration::from_millis(300)).await;
+    fixture.add(pod("p"));
+    fixture.reject("NodeName");
+    fixture.node_added();
+    assert!(fixture.pop().is_none());
+    assert_eq!(fixture.sizes(), [0, 1, 0, 0]);
+    // A back-off ends when it ends, and not with the second.
+    for (step, sizes) in [(1000, [0, 1, 0, 0]), (1, [1, 0, 0, 0])] {
+        tokio::time::advance(Duration::from_millis(step)).await;
+        fixture.queue.flush_backoff();
+        assert_eq!(fixture.sizes(), sizes, "{step}");
+    }
+    assert!(fixture.pop().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_not_be_taken_early_passes_the_gates_when_the_back_off_is_over() {
+    for (early, sizes) in [(true, [0, 0, 0, 1]), (false, [0, 1, 0, 0])] {
+        let fixture = Fixture::gated(&Gates::default().with(EARLY, early), TokioClock::shared());
+        fixture.add(pod("p"));
+        let mut gated = pod("p");
+        gated.0.spec.scheduling_gates = vec![PodSchedulingGate { name: "g".into() }];
+        let mut taken = fixture.pop().unwrap();
+        taken.info = gated.info(&fixture.classes);
+        taken.unschedulable_plugins.clear();
+        fixture.queue.requeue(taken).unwrap();
+        assert_eq!(fixture.sizes(), sizes, "early {early}");
+        tokio::time::advance(Duration::from_secs(3)).await;
+        fixture.queue.flush_backoff();
+        assert_eq!(fixture.sizes(), [0, 0, 0, 1], "early {early}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -37,7 +37,7 @@ use controller::{
 use super::adoption::Claims;
 use super::owners::{concerned, selects_all};
 use super::pod_watch::PodWatch;
-use super::written::{Written, skips};
+use super::written::{OF_DAEMON_SETS, Written, skips};
 use crate::Settings;
 use back_off::BackOff;
 use manage::Plan;
@@ -66,7 +66,7 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let queue = build.queue("daemonset");
     let node_queue = build.queue("daemonset-node-updates");
     let expectations = Arc::new(Expectations::new(Arc::clone(build.clock())));
-    let written = Arc::new(Written::counted(build, &SKIPS));
+    let written = Arc::new(Written::gated(build, OF_DAEMON_SETS, &SKIPS));
     let (forget, forget_written) = (Arc::clone(&expectations), Arc::clone(&written));
     let sets = build
         .watch::<DaemonSet>()

@@ -8,7 +8,7 @@ use component_base::Feature;
 use component_base::shared_gates::{GENERIC_WORKLOAD, WORKLOAD_WITH_JOB};
 use controller::controller_ref;
 
-use super::super::fixtures::{Running, at, meta, pod, run_until_idle, selector, stored, template};
+use super::super::fixtures::{Running, at, meta, pod, run_until_idle, selector, stored, template, with};
 use super::gang_content::{pod_group_of, workload_of};
 use super::*;
 
@@ -213,7 +213,7 @@ impl client::Transport for MadeFirst {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_made_meanwhile_is_found() {
-    let running = Running::start_all(&[DESCRIPTOR], ON, Settings::default(), |server| {
+    let running = Running::start_all(&[DESCRIPTOR], with(ON), Settings::default(), |server| {
         Arc::new(MadeFirst { server: server.clone(), inner: server.transport() })
     });
     run_until_idle().await;

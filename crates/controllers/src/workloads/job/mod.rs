@@ -49,7 +49,7 @@ use controller::{
 use parking_lot::Mutex;
 
 use super::adoption::Claims;
-use super::written::{Written, skips};
+use super::written::{OF_JOBS, Written, skips};
 use crate::Settings;
 use back_off::BackOff;
 use gang::Gangs;
@@ -85,7 +85,7 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let orphan_queue = build.queue_with("job_orphan_pod", RETRIES);
     let records = Arc::new(Records {
         expectations: Expectations::new(Arc::clone(build.clock())),
-        written: Written::counted(build, &SKIPS),
+        written: Written::gated(build, OF_JOBS, &SKIPS),
         metrics: JobMetrics::new(build.metrics()),
         removals: Removals::default(),
         back_off: BackOff::default(),

@@ -5,10 +5,11 @@ use api_types::core_v1::{
     PodTemplateSpec, ReplicationController, ReplicationControllerCondition, ReplicationControllerStatus,
 };
 
+use component_base::Feature;
 use component_base::metrics::Desc;
 
 use super::super::owners::Owner;
-use super::super::written::skips;
+use super::super::written::{OF_REPLICA_SETS, skips};
 
 const SKIPS: Desc = skips("replicaset_controller_stale_sync_skips_total");
 
@@ -16,8 +17,9 @@ const SKIPS: Desc = skips("replicaset_controller_stale_sync_skips_total");
 pub(super) trait Replicated: Owner {
     /// The resource with its group, as logs and errors name it.
     const RESOURCE: &'static str;
-    /// Where looks that are put off are counted, if they are.
-    const SKIPS: Option<&'static Desc>;
+    /// The gate of the guard against stale caches, and where looks that it puts off are counted; none for a guard that is
+    /// always there and counts nothing.
+    const GUARD: Option<(Feature, &'static Desc)>;
     /// How many pods are wanted; nothing below zero.
     fn wanted(&self) -> usize;
     /// The template of the pods.
@@ -36,7 +38,7 @@ fn count(replicas: Option<i32>) -> usize {
 
 impl Replicated for ReplicaSet {
     const RESOURCE: &'static str = "replicasets.apps";
-    const SKIPS: Option<&'static Desc> = Some(&SKIPS);
+    const GUARD: Option<(Feature, &'static Desc)> = Some((OF_REPLICA_SETS, &SKIPS));
 
     fn wanted(&self) -> usize {
         count(self.spec.replicas)
@@ -57,7 +59,7 @@ impl Replicated for ReplicaSet {
 
 impl Replicated for ReplicationController {
     const RESOURCE: &'static str = "replicationcontrollers";
-    const SKIPS: Option<&'static Desc> = None;
+    const GUARD: Option<(Feature, &'static Desc)> = None;
 
     fn wanted(&self) -> usize {
         count(self.spec.replicas)

@@ -96,7 +96,8 @@ const AGES: Desc = Desc::new(
 fn start<O: Replicated>(build: &mut Build<'_>, queue: &str, workers: usize) {
     let queue = build.queue(queue);
     let expectations = Arc::new(Expectations::new(Arc::clone(build.clock())));
-    let written = Arc::new(O::SKIPS.map_or_else(Written::default, |skips| Written::counted(build, skips)));
+    let guard = O::GUARD.map(|(gate, skips)| Written::gated(build, gate, skips));
+    let written = Arc::new(guard.unwrap_or_default());
     let (forget, forget_written) = (Arc::clone(&expectations), Arc::clone(&written));
     let sets = build
         .watch::<O>()

@@ -45,7 +45,8 @@ impl StatefulSetController {
         let equal = all.iter().rev().find(|revision| revision.data.value() == wanted).cloned();
         let is_newest = |revision: &ControllerRevision| all.last().is_some_and(|it| it.revision == revision.revision);
         // Else one that an older release wrote, with fewer defaults, would be rolled out again.
-        let equal = equal.or_else(|| all.last().filter(|newest| revisions::means(newest, set)).cloned());
+        let newest = || all.last().filter(|newest| self.semantic_revisions && revisions::means(newest, set));
+        let equal = equal.or_else(|| newest().cloned());
         let update = match equal {
             Some(newest) if is_newest(&newest) => newest,
             Some(older) => {

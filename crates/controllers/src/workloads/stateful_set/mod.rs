@@ -33,7 +33,7 @@ use controller::{
 use self::plan::Unavailable;
 use super::adoption::Claims;
 use super::pod_watch::PodWatch;
-use super::written::{Written, skips};
+use super::written::{OF_STATEFUL_SETS, Written, skips};
 use crate::Settings;
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
@@ -47,7 +47,10 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
 };
 
 /// The gates that this controller asks.
-pub(crate) const GATES: &[Feature] = &[STATEFUL_SET_MAX_UNAVAILABLE];
+pub(crate) const GATES: &[Feature] = &[STATEFUL_SET_MAX_UNAVAILABLE, SEMANTIC_REVISIONS];
+
+/// Revisions that mean the same are the same, whatever their bytes.
+const SEMANTIC_REVISIONS: Feature = Feature::named("StatefulSetSemanticRevisionComparison");
 
 const PODS: &str = "pods";
 const CLAIMS: &str = "persistentvolumeclaims";
@@ -96,7 +99,7 @@ impl Told {
 fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let workers = build.settings::<Settings>()?.stateful_set_syncs;
     let queue = build.queue("statefulset");
-    let written = Arc::new(Written::counted(build, &SKIPS));
+    let written = Arc::new(Written::gated(build, OF_STATEFUL_SETS, &SKIPS));
     let told = build
         .gates()
         .enabled(STATEFUL_SET_MAX_UNAVAILABLE)
@@ -134,6 +137,7 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
             .informer(),
         written,
         told,
+        semantic_revisions: build.gates().enabled(SEMANTIC_REVISIONS),
     };
     build.run(&queue, workers, Arc::new(controller));
     Ok(())
@@ -147,6 +151,8 @@ struct StatefulSetController {
     written: Arc<Written>,
     /// None where one pod is updated at a time.
     told: Option<Told>,
+    /// Whether a revision counts by what it means.
+    semantic_revisions: bool,
 }
 
 #[async_trait::async_trait]

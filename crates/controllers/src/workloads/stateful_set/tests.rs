@@ -3,6 +3,8 @@
 use api_machinery::intstr::IntOrString;
 use api_machinery::meta::{ListOptions, ObjectMeta};
 use api_types::apps_v1::{RollingUpdateStatefulSetStrategy, StatefulSetPersistentVolumeClaimRetentionPolicy};
+use client::fake::FakeServer;
+use component_base::Gates;
 use controller::controller_ref;
 
 use super::super::fixtures::{Running, at, dying, meta, pod, ready, run_until_idle, selector, template};
@@ -231,8 +233,11 @@ fn written_before(set: &StatefulSet) -> ControllerRevision {
 
 #[tokio::test(start_paused = true)]
 async fn a_revision_that_means_the_same_is_kept() {
-    for (grace, revisions, name) in [(30, 1, "db-before"), (31, 2, "")] {
-        let running = Running::start(&[DESCRIPTOR]);
+    for (by_meaning, grace, revisions, name) in
+        [(true, 30, 1, "db-before"), (true, 31, 2, ""), (false, 30, 2, ""), (false, 31, 2, "")]
+    {
+        let gates = Gates::default().with(SEMANTIC_REVISIONS, by_meaning);
+        let running = Running::start_all(&[DESCRIPTOR], gates, Settings::default(), FakeServer::transport);
         let mut adopted = set(1, "OrderedReady");
         kinds::set_defaults(&mut adopted);
         adopted.spec.template.spec.termination_grace_period_seconds = Some(grace);
@@ -240,7 +245,11 @@ async fn a_revision_that_means_the_same_is_kept() {
         running.put("apps/v1/controllerrevisions", &written_before(&adopted));
         running.put(SETS_AT, &adopted);
         run_until_idle().await;
-        assert_eq!(running.count("apps/v1/controllerrevisions"), revisions, "grace period {grace}");
+        assert_eq!(
+            running.count("apps/v1/controllerrevisions"),
+            revisions,
+            "by meaning {by_meaning}, grace period {grace}"
+        );
         let live = running.client.namespaced::<StatefulSet>("ns").get("db").await.unwrap();
         assert!(name.is_empty() || live.status.update_revision == name, "{:?}", live.status);
     }

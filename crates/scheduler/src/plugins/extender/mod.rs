@@ -16,7 +16,7 @@ use api_types::core_v1::Container;
 use api_types::scheduler_config_v1::Extender as ExtenderConfig;
 use async_trait::async_trait;
 use bytes::Bytes;
-use client::{Body, BoxError, CertSource, ClientConfig, ConfigError, HttpsTransport, Transport, Trust};
+use client::{Body, BoxError, CertSource, ClientConfig, ClientCx, ConfigError, HttpsTransport, Transport, Trust};
 use http::{HeaderValue, Method, StatusCode, header};
 use http_body_util::BodyExt as _;
 
@@ -59,8 +59,9 @@ pub(crate) struct ExtenderError {
 /// When an address or a certificate cannot be used.
 pub(crate) fn build_all(cx: &BuildCx, configs: &[ExtenderConfig]) -> Result<Vec<Plugin>, ExtenderError> {
     let (ignorable, needed): (Vec<_>, Vec<_>) = configs.iter().partition(|config| config.ignorable);
+    let process = ClientCx::new(Arc::clone(&cx.clock), Arc::clone(&cx.rng), cx.tasks.clone()).obeying(&cx.gates);
     let plugin = |config: &ExtenderConfig| {
-        let transport = HttpsTransport::new(&client_config(config), &cx.tasks)
+        let transport = HttpsTransport::of(&client_config(config), &process)
             .map_err(|source| ExtenderError { url: config.url_prefix.clone(), source })?;
         Ok(plugin(config, transport))
     };
