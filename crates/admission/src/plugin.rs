@@ -47,6 +47,8 @@ pub struct Settings {
     pub group_priorities: bool,
     /// Whether devices can be had as extended resources, which quotas count then (gate `DRAExtendedResource`).
     pub extended_resources: bool,
+    /// Whether what pods ask for as a whole counts (gate `PodLevelResources`).
+    pub pod_level_resources: bool,
     /// Whether pods learn where their node is by labels (gate `PodTopologyLabelsAdmission`).
     pub topology_labels: bool,
     /// Whether a node gets tokens only for the audiences that its pods ask for (gate `ServiceAccountNodeAudienceRestriction`).
@@ -120,6 +122,7 @@ impl Default for Settings {
             mutating_policies: true,
             group_priorities: true,
             extended_resources: true,
+            pod_level_resources: true,
             topology_labels: true,
             node_audiences: true,
             insecure_kubelet_requests: false,

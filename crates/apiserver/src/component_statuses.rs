@@ -146,6 +146,7 @@ fn condition(status: &str, message: String, error: String) -> ComponentCondition
 async fn ask_server(cx: &ApiCx, address: &str) -> ComponentCondition {
     let config = ClientConfig { trust: Trust::Insecure, timeout: Some(LIMIT), ..ClientConfig::for_server(address) };
     let process = ClientCx::new(Arc::clone(cx.clock()), Arc::clone(cx.rng()), cx.tasks().clone());
+    let process = process.obeying(cx.lifecycle.gates());
     let client = match Client::new(config, process) {
         Ok(client) => client,
         Err(error) => return condition("Unknown", String::new(), error.to_string()),

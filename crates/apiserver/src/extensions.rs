@@ -50,6 +50,6 @@ pub(crate) fn install(
     oidc::install(routes);
     node_proxy::install(routes);
     custom_resources::install(hooks, served);
-    bootstrap::install(hooks);
+    bootstrap::install(hooks, gates);
     aggregation::install(routes, hooks, others);
 }

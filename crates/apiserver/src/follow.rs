@@ -4,12 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_machinery::meta::ListOptions;
 use api_machinery::object::Object;
 use base::TaskGroup;
 use registry::{ChangeKind, Event, Registry, Resource};
-
-use crate::own_request::server_request;
 
 /// Pause before a watch that ended is begun anew; it bounds the load of a store that cannot be read.
 const RESTART_DELAY: Duration = Duration::from_millis(500);
@@ -50,15 +47,7 @@ pub(crate) fn follow(
 /// Follows one watch to its end: first everything there is, then the changes. What a former watch had shown and this
 /// one does not was deleted in between.
 async fn follow_once(resource: &Arc<Resource>, follower: &dyn Follower, known: &mut Known) {
-    let options = ListOptions {
-        watch: true,
-        allow_watch_bookmarks: true,
-        send_initial_events: Some(true),
-        resource_version_match: "NotOlderThan".to_owned(),
-        resource_version: "0".to_owned(),
-        ..ListOptions::default()
-    };
-    let mut watch = match resource.watch(&server_request(resource.rule_context(), ""), &options, None).await {
+    let mut watch = match resource.follow().await {
         Ok(watch) => watch,
         Err(error) => {
             tracing::warn!(%error, resource = %resource.group_resource(), "Following a resource failed");

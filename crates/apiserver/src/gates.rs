@@ -1,8 +1,9 @@
 //! The feature gates whose two sides the server has. Code asks them where it acts (`docs/adr/0006-gates.md`).
 
 pub(crate) use component_base::shared_gates::{
-    CBOR, COORDINATED_ELECTION as COORDINATED, DECLARED_FEATURES as NODE_DECLARED_FEATURES, DEVICE_TAINT_RULES,
-    DEVICES, SPLIT_LOG_STREAMS, TOPOLOGY_LABELS, WORKLOAD_WITH_JOB,
+    API_SERVER_IDENTITY, CBOR, COORDINATED_ELECTION as COORDINATED, CREDENTIAL_TOKENS,
+    DECLARED_FEATURES as NODE_DECLARED_FEATURES, DEVICE_TAINT_RULES, DEVICES, EXTEND_WEBSOCKETS, POOL_STATUS,
+    SPLIT_LOG_STREAMS, TOPOLOGY_LABELS, WORKLOAD_WITH_JOB,
 };
 use component_base::{Feature, Known, Part};
 
@@ -47,6 +48,19 @@ pub(crate) const PEERS: Feature = Feature::named("UnknownVersionInteroperability
 /// Clients may ask for a part of a collection by the hashes of its objects.
 pub(crate) const SHARDS: Feature = Feature::named("ShardedListAndWatch");
 
+/// Whoever opens a session with a pod has to be allowed to create it, whatever the method of the request.
+pub(crate) const SESSIONS_ARE_CREATED: Feature = Feature::named("AuthorizePodWebsocketUpgradeCreatePermission");
+/// Commands over WebSockets are translated here, where node agents do not do it themselves (KEP-4006).
+pub(crate) const TRANSLATED_COMMANDS: Feature = Feature::named("TranslateStreamCloseWebsocketRequests");
+/// Forwarded ports are taken out of their tunnel here, where node agents do not do it themselves (KEP-4006).
+pub(crate) const TUNNELLED_PORTS: Feature = Feature::named("PortForwardWebsockets");
+/// Lists are taken to be as much work as they weigh, and not as they are long.
+pub(crate) const LIST_SIZES: Feature = Feature::named("SizeBasedListCostEstimate");
+/// The server is not ready before its caches are filled.
+pub(crate) const STORAGE_READINESS: Feature = Feature::named("WatchCacheInitializationPostStartHook");
+/// Connections of HTTP/2 end after a request of somebody who is not known.
+pub(crate) const UNKNOWN_GO_AWAY: Feature = Feature::named("UnauthenticatedHTTP2DOSMitigation");
+
 /// All of them.
 pub(crate) const KNOWN: Known = Known::switching(&[
     &[
@@ -54,11 +68,24 @@ pub(crate) const KNOWN: Known = Known::switching(&[
         MANIFESTS,
         PEERS,
         registry::DISABLE_DUAL_WRITE,
+        registry::LIST_FROM_SNAPSHOT,
         registry::UNSAFE_DELETION,
+        registry::WATCH_LIST,
+        API_SERVER_IDENTITY,
+        CREDENTIAL_TOKENS,
+        EXTEND_WEBSOCKETS,
+        LIST_SIZES,
+        POOL_STATUS,
+        SESSIONS_ARE_CREATED,
+        STORAGE_READINESS,
+        TRANSLATED_COMMANDS,
+        TUNNELLED_PORTS,
+        UNKNOWN_GO_AWAY,
         kinds::gates::COMPARING_TOLERATIONS,
         kinds::gates::HOST_NETWORK_USERS,
         kinds::gates::POD_DELETION_COST,
         kinds::gates::RELAXED_SERVICE_NAMES,
+        kinds::gates::RESIZE_INIT_CONTAINERS,
         kinds::gates::RESTART_ALL_CONTAINERS,
         kinds::gates::SERVICE_CIDR_STATUS,
         kinds::gates::SPREAD_SELECTORS_BY_LABEL_KEYS,
@@ -92,6 +119,8 @@ pub(crate) const KNOWN: Known = Known::switching(&[
         WORKLOAD_WITH_JOB,
     ],
     kinds::gates::SWITCHED,
+    client::features::GATES,
+    component_base::logging::GATES,
     component_base::zpages::GATES,
 ])
 .of(Part::ApiServer);

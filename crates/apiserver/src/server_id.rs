@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::gates::API_SERVER_IDENTITY;
+use component_base::Gates;
 use component_base::metrics::hash_label;
 pub(crate) use component_helpers::api_server_leases::COMPONENT;
 use sha2::{Digest as _, Sha256};
@@ -16,9 +18,17 @@ pub(crate) fn host() -> std::io::Result<String> {
     Ok(std::fs::read_to_string(HOSTNAME_FILE)?.trim().to_owned())
 }
 
+/// What traces call this server on a host: nothing where servers have no names of their own.
+pub(crate) fn shown_id(host: &str, gates: &Gates) -> String {
+    if gates.enabled(API_SERVER_IDENTITY) { server_id(host) } else { String::new() }
+}
+
 /// What metrics call this server: a digest of its name.
-pub(crate) fn server_id_hash() -> String {
-    hash_label(server_id(&host().unwrap_or_default()).as_bytes())
+pub(crate) fn server_id_hash(gates: &Gates) -> String {
+    match shown_id(&host().unwrap_or_default(), gates).as_str() {
+        "" => String::new(),
+        id => hash_label(id.as_bytes()),
+    }
 }
 
 /// The name of the servers of a host, the same after a restart.

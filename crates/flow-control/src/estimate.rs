@@ -13,6 +13,10 @@ const LARGEST_OBJECT_BYTES: u64 = 1_500_000;
 const CACHED_LIST_BYTES: u64 = 1_000_000;
 /// The seats that a list takes at most.
 const MAX_LIST_SEATS: u32 = 100;
+/// Objects that a seat can process where only their number counts.
+const OBJECTS_PER_SEAT: u64 = 100;
+/// The seats that a list takes at most where only the number of objects counts.
+const MAX_COUNTED_LIST_SEATS: u32 = 10;
 /// The seats that the consequences of a write take at most.
 const MAX_WRITE_SEATS: u32 = 10;
 /// Watches that one more seat can serve.
@@ -58,6 +62,20 @@ pub fn list_seats(size: ListSize, source: Source, limit: u64, widest: u32) -> u3
     seats.clamp(1, MAX_LIST_SEATS.min(widest.max(1)))
 }
 
+/// The same where what objects weigh does not count, but how many are processed (gate `SizeBasedListCostEstimate` off).
+#[must_use]
+pub fn list_seats_by_count(objects: u64, source: Source, limit: u64, widest: u32) -> u32 {
+    let page = if limit == 0 { objects } else { limit.min(objects) };
+    let processed = match source {
+        Source::Single => 1,
+        Source::Cache => objects,
+        Source::Store { selects: true } => objects.saturating_add(page),
+        Source::Store { selects: false } => page.saturating_mul(2),
+    };
+    let seats = u32::try_from(processed.div_ceil(OBJECTS_PER_SEAT)).unwrap_or(u32::MAX);
+    seats.clamp(1, MAX_COUNTED_LIST_SEATS.min(widest.max(1)))
+}
+
 /// The work of a write that `watches` may hear of, on a level whose requests take at most `widest`.
 #[must_use]
 pub fn write_work(watches: u32, widest: u32) -> Work {
@@ -91,6 +109,23 @@ mod tests {
             assert_eq!(list_seats(size, source, limit, 1000), expected, "{what}");
         }
         assert_eq!(list_seats(size(10_000, 1000), store(false), 0, 7), 7);
+    }
+
+    #[test]
+    fn lists_take_seats_by_their_count_where_weight_is_unknown() {
+        let store = |selects| Source::Store { selects };
+        for (what, objects, source, limit, expected) in [
+            ("few", 10, Source::Cache, 0, 1),
+            ("a page from memory looks at all", 850, Source::Cache, 100, 9),
+            ("many", 10_000, Source::Cache, 0, 10),
+            ("a page", 10_000, store(false), 150, 3),
+            ("a page, selected", 450, store(true), 150, 6),
+            ("one by its name", 10_000, Source::Single, 0, 1),
+            ("none", 0, store(false), 0, 1),
+        ] {
+            assert_eq!(list_seats_by_count(objects, source, limit, 1000), expected, "{what}");
+        }
+        assert_eq!(list_seats_by_count(10_000, Source::Cache, 0, 7), 7);
     }
 
     #[test]

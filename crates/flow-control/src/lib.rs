@@ -28,7 +28,7 @@ pub use caller::{Caller, Reason};
 pub use classify::{Asked, AskedResource, Flow, Schema, Table};
 pub use controller::{Adjustment, Configured, Controller};
 pub use drops::Drops;
-pub use estimate::{ListSize, Source, list_seats, write_work};
+pub use estimate::{ListSize, Source, list_seats, list_seats_by_count, write_work};
 pub use level::{Level, LevelState};
 pub use limits::Limits;
 pub use objects::{

@@ -3,7 +3,7 @@
 use api_types::core_v1::{Container, EnvVar, PodSpec};
 use feature_gates::shared::{
     CLUSTER_TRUST_BUNDLE_PROJECTION, CONTAINER_RESTART_RULES, ENV_FILES, GENERIC_WORKLOAD, HOSTNAME_OVERRIDE,
-    POD_CERTIFICATE_REQUEST, SPREAD_BY_LABEL_KEYS, STOP_SIGNALS,
+    POD_CERTIFICATE_REQUEST, POD_LEVEL_RESOURCES, SPREAD_BY_LABEL_KEYS, STOP_SIGNALS,
 };
 use feature_gates::{Feature, Gates};
 use kinds_frame::gated::{self, Gated};
@@ -24,6 +24,11 @@ pub const GATED: &[Gated<PodSpec>] = &[
         features: &[POD_CERTIFICATE_REQUEST],
         used: |spec| projects(spec, |source| source.pod_certificate.is_some()),
         drop: |spec| each_projection(spec, |source| source.pod_certificate = None),
+    },
+    Gated {
+        features: &[POD_LEVEL_RESOURCES],
+        used: |spec| spec.resources.as_ref().is_some_and(|own| !own.requests.is_empty() || !own.limits.is_empty()),
+        drop: |spec| spec.resources = None,
     },
     Gated { features: &[STOP_SIGNALS], used: has_stop_signals, drop: drop_stop_signals },
     Gated { features: &[CONTAINER_RESTART_RULES], used: has_restart_rules, drop: drop_restart_rules },

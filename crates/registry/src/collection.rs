@@ -30,7 +30,7 @@ impl Resource {
     ) -> Result<List, ApiError> {
         delete::validate_options(options)?;
         unreadable::refuse_for_many(options)?;
-        list_options::validate_list_options(query, list_options::Reading::List)?;
+        list_options::validate_list_options(query, list_options::Reading::List, &self.shared.gates)?;
         // Who asks for what cannot be understood is told that alone.
         self.selection(&cx.namespace, query)?;
         hooks.admission.warn(&self.delete_warnings(options));

@@ -58,7 +58,7 @@ pub use delete::{Deleted, Deletion, validate_options as validate_delete_options}
 pub use eviction::evict;
 pub use failure::watch_fault;
 pub use list::List;
-pub use list_options::{Reading, default_list_options, validate_list_options};
+pub use list_options::{LIST_FROM_SNAPSHOT, Reading, WATCH_LIST, default_list_options, validate_list_options};
 pub use metadata::validate_embedded as validate_embedded_metadata;
 pub use observer::{Comparison, WriteObserver};
 pub use registry::{Observers, Registry, RegistryOptions, ResourceStore, Transformers, uncached_by_default};

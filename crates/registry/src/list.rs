@@ -12,7 +12,7 @@ use watch_cache::{Cache, CacheError, PAGE_KEYS, Pace, Scope, Snapshot, Stored};
 
 use crate::context::RequestCx;
 use crate::continue_token::Token;
-use crate::list_options::{Reading, default_list_options, validate_list_options};
+use crate::list_options::{LIST_FROM_SNAPSHOT, Reading, default_list_options, validate_list_options};
 use crate::resource::{Listed, Resource};
 use crate::selection::Selection;
 use crate::unreadable::MetInList;
@@ -146,8 +146,8 @@ impl Resource {
     /// yet, or the store fails.
     pub async fn list(&self, cx: &RequestCx, options: &ListOptions) -> Result<List, ApiError> {
         let mut options = options.clone();
-        default_list_options(&mut options, Reading::List);
-        validate_list_options(&options, Reading::List)?;
+        default_list_options(&mut options, Reading::List, &self.shared.gates);
+        validate_list_options(&options, Reading::List, &self.shared.gates)?;
         let query = self.query(&cx.namespace, &options)?;
         let mut list = match &self.store.cache {
             Some(cache) if !query.needs_store() => match self.list_cached(cache, &query).await? {
@@ -201,6 +201,7 @@ impl Resource {
             At::Now => return Ok(None),
             At::Any => cache.snapshot(),
             At::NotOlderThan(revision) => cache.not_older_than(revision).await,
+            At::Exactly(_) if !self.shared.gates.enabled(LIST_FROM_SNAPSHOT) => return Ok(None),
             At::Exactly(_) if self.store.differs.load(Ordering::Relaxed) => return Ok(None),
             At::Exactly(revision) => match self.exact_snapshot(cache, revision).await {
                 Ok(Some(snapshot)) => Ok(snapshot),

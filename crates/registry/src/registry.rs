@@ -238,6 +238,12 @@ impl Registry {
         found.cloned()
     }
 
+    /// The gates of the process.
+    #[must_use]
+    pub fn gates(&self) -> &Gates {
+        &self.options.gates
+    }
+
     /// All resources, by group, version and name.
     #[must_use]
     pub fn resources(&self) -> Vec<Arc<Resource>> {

@@ -7,11 +7,11 @@ use api_machinery::meta::ListOptions;
 use api_machinery::status::ApiError;
 use storage::Revision;
 use tokio::time::Instant;
-use watch_cache::{CacheError, DirectWatcher, Event, Since, WatchFault, WatchRequest, Watcher};
+use watch_cache::{Bookmarks, CacheError, DirectWatcher, Event, Scope, Since, WatchFault, WatchRequest, Watcher};
 
 use crate::context::RequestCx;
 use crate::conversion::Conversion;
-use crate::list_options::{Reading, default_list_options, validate_list_options};
+use crate::list_options::{Reading, WATCH_LIST, default_list_options, validate_list_options};
 use crate::resource::Resource;
 use crate::{failure, resource_version};
 
@@ -53,32 +53,56 @@ impl Resource {
             && options.resource_version != "0"
             && self.store.cache.is_some();
         let mut options = options.clone();
-        default_list_options(&mut options, Reading::Watch);
-        validate_list_options(&options, Reading::Watch)?;
+        let gates = &self.shared.gates;
+        default_list_options(&mut options, Reading::Watch, gates);
+        validate_list_options(&options, Reading::Watch, gates)?;
         let selection = self.selection(&cx.namespace, &options)?;
         let version = resource_version::parse(&options.resource_version).map_err(ApiError::unclassified)?;
-        let bookmarks = options.allow_watch_bookmarks;
+        let bookmarks = match options.allow_watch_bookmarks {
+            false => Bookmarks::None,
+            true if gates.enabled(WATCH_LIST) => Bookmarks::AndInitialEnd,
+            true => Bookmarks::Periodic,
+        };
         if waits && !self.store.backend.supports_progress() {
             let text = "a watch stream was requested by the client but the required storage feature \
                 RequestWatchProgress is disabled";
             return Ok(Watch::faulty(WatchFault::Internal(text.to_owned())));
         }
-        let started = match self.since(&options, version).await {
+        match self.since(&options, version).await {
             Ok(since) => {
                 let (scope, matcher) = (selection.scope, selection.matcher);
-                self.start(WatchRequest { since, scope, matcher, bookmarks, deadline }).await
+                self.begin(WatchRequest { since, scope, matcher, bookmarks, deadline }).await
             }
-            Err(error) => Err(error),
-        };
-        match started {
+            Err(error) => self.not_begun(error),
+        }
+    }
+
+    /// Watches all objects without an end, for the server itself: first those there are, to a bookmark that says so. What
+    /// clients may ask for makes no difference to it, and not every store can say that the cache has caught up: whatever is
+    /// missing follows.
+    ///
+    /// # Errors
+    /// When the cache is being filled.
+    pub async fn follow(self: &Arc<Self>) -> Result<Watch, ApiError> {
+        let (since, bookmarks) = (Since::InitialEvents(None), Bookmarks::AndInitialEnd);
+        self.begin(WatchRequest { since, scope: Scope::All, matcher: None, bookmarks, deadline: None }).await
+    }
+
+    async fn begin(&self, request: WatchRequest) -> Result<Watch, ApiError> {
+        match self.start(request).await {
             Ok(source) => Ok(Watch { source, conversion: self.conversion.clone(), unconverted: VecDeque::new() }),
-            Err(CacheError::TooOld { requested, oldest }) => {
-                Ok(Watch::faulty(WatchFault::TooOld { requested, oldest }))
-            }
-            Err(CacheError::TooLarge { requested, current }) => {
+            Err(error) => self.not_begun(error),
+        }
+    }
+
+    /// What is told of a watch that could not begin.
+    fn not_begun(&self, error: CacheError) -> Result<Watch, ApiError> {
+        match error {
+            CacheError::TooOld { requested, oldest } => Ok(Watch::faulty(WatchFault::TooOld { requested, oldest })),
+            CacheError::TooLarge { requested, current } => {
                 Ok(Watch::faulty(WatchFault::TooLarge { requested, current }))
             }
-            Err(error) => Err(failure::cache(&self.group_resource, "watch", error)),
+            error => Err(failure::cache(&self.group_resource, "watch", error)),
         }
     }
 
@@ -88,6 +112,10 @@ impl Resource {
             Some(_) if !self.store.backend.supports_progress() => Ok(None),
             _ => Ok(Some(self.store.backend.current_revision().await?)),
         };
+        // As it was before a watch could ask for it: what there is comes first, in whatever state is at hand.
+        if !self.shared.gates.enabled(WATCH_LIST) && version == Revision(0) {
+            return Ok(Since::InitialEvents(None));
+        }
         Ok(match (options.resource_version.as_str(), options.send_initial_events) {
             ("", Some(true)) => Since::InitialEvents(consistent().await?),
             ("", _) => Since::Now(consistent().await?),

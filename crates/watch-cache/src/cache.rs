@@ -74,6 +74,17 @@ pub enum Since {
     Now(Option<Revision>),
 }
 
+/// Which bookmarks a watch sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bookmarks {
+    /// None.
+    None,
+    /// From time to time, and before the end.
+    Periodic,
+    /// Also one after the objects there were at the start, which says so (KEP-3157).
+    AndInitialEnd,
+}
+
 /// What a watch is about.
 #[derive(Clone)]
 pub struct WatchRequest {
@@ -83,8 +94,8 @@ pub struct WatchRequest {
     pub scope: Scope,
     /// Which objects of it.
     pub matcher: Option<Matcher>,
-    /// Whether to send bookmarks.
-    pub bookmarks: bool,
+    /// Which bookmarks to send.
+    pub bookmarks: Bookmarks,
     /// When it ends.
     pub deadline: Option<Instant>,
 }

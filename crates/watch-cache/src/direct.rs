@@ -9,6 +9,7 @@ use storage::{
 };
 use tokio::time::Instant;
 
+use crate::cache::Bookmarks;
 use crate::change::Change;
 use crate::snapshot::{Matcher, Scope};
 use crate::{
@@ -69,7 +70,10 @@ impl DirectWatcher {
             codec,
             prefix: prefix.to_owned(),
             matcher: request.matcher,
-            initial_bookmark_owed: initial.as_ref().filter(|_| request.bookmarks).map(|initial| initial.at),
+            initial_bookmark_owed: initial
+                .as_ref()
+                .filter(|_| request.bookmarks == Bookmarks::AndInitialEnd)
+                .map(|initial| initial.at),
             initial,
             pending: VecDeque::new(),
             deadline: request.deadline,

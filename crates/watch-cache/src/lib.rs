@@ -26,7 +26,7 @@ mod stored;
 mod version_id;
 mod watcher;
 
-pub use cache::{Cache, CacheOptions, CacheStats, Since, WatchRequest};
+pub use cache::{Bookmarks, Cache, CacheOptions, CacheStats, Since, WatchRequest};
 pub use change::ChangeKind;
 pub use codec::{Codec, CorruptObject, CorruptStage};
 pub use counts::{CacheCounts, Count, READ_WAIT_SECONDS, ReadWaits};

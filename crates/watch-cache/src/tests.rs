@@ -173,7 +173,7 @@ impl Fixture {
     }
 
     async fn watch(&self, scope: Scope, since: Since) -> Watcher {
-        let request = WatchRequest { since, scope, matcher: None, bookmarks: false, deadline: None };
+        let request = WatchRequest { since, scope, matcher: None, bookmarks: Bookmarks::None, deadline: None };
         self.cache.watch(request).await.unwrap()
     }
 }
@@ -347,7 +347,7 @@ async fn initial_events_come_in_order_of_keys_in_any_number() {
         since: Since::InitialEvents(None),
         scope: Scope::All,
         matcher: Some(red),
-        bookmarks: true,
+        bookmarks: Bookmarks::AndInitialEnd,
         deadline: None,
     };
     let mut picky = fixture.cache.watch(request).await.unwrap();

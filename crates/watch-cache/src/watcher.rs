@@ -9,7 +9,7 @@ use storage::Revision;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::cache::Epoch;
+use crate::cache::{Bookmarks, Epoch};
 use crate::log::{BATCH, Cursor, FellOut};
 use crate::snapshot::{Matcher, Scope, Snapshot};
 use crate::{CacheError, ChangeEvent, ChangeKind, Event, Since, Stored, WatchFault, WatchRequest};
@@ -69,8 +69,8 @@ impl Watcher {
         let now = clock.monotonic();
         Ok(Self {
             initial: initial_wanted.then(|| Initial { snapshot, from: String::new() }),
-            initial_bookmark_owed: initial_wanted && request.bookmarks,
-            next_bookmark: request.bookmarks.then(|| first_bookmark(now, request.deadline)),
+            initial_bookmark_owed: initial_wanted && request.bookmarks == Bookmarks::AndInitialEnd,
+            next_bookmark: (request.bookmarks != Bookmarks::None).then(|| first_bookmark(now, request.deadline)),
             epoch,
             scope: request.scope,
             matcher: request.matcher,

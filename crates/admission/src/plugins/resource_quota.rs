@@ -19,6 +19,7 @@ use api_machinery::status::ApiError;
 use api_types::core_v1::{PersistentVolumeClaim, Pod, ResourceQuota as Quota};
 use api_types::resource_v1::{DeviceClass, ResourceClaim};
 use async_trait::async_trait;
+use component_helpers::pod_requests;
 use component_helpers::quota::{Circumstances, Evaluator, ExtendedDevices};
 
 use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
@@ -36,7 +37,8 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     build: |settings| {
         let configuration = settings.configured.get().unwrap_or_default();
         let extended_resources = settings.extended_resources;
-        Box::new(ResourceQuota { configuration, extended_resources, turns: Turns::default() })
+        let pod_level_resources = settings.pod_level_resources;
+        Box::new(ResourceQuota { configuration, extended_resources, pod_level_resources, turns: Turns::default() })
     },
 };
 
@@ -51,6 +53,7 @@ const PACKAGE: &str = "io.k8s.apiserver.pkg.admission.plugin.resourcequota.apis.
 struct ResourceQuota {
     configuration: Arc<Configuration>,
     extended_resources: bool,
+    pod_level_resources: bool,
     turns: Turns,
 }
 
@@ -79,6 +82,13 @@ impl Plugin for ResourceQuota {
         if limited.is_empty() && cx.lookup.quotas(&attributes.namespace).await?.is_empty() {
             return Ok(());
         }
+        let counted = [Some(object), old].map(|own| own.and_then(|own| self.counted(own)));
+        let (object, old) = match &counted {
+            [new, former] => (
+                new.as_ref().map_or(object, |pod| pod as &dyn Object),
+                former.as_ref().map_or(old, |pod| Some(pod as &dyn Object)),
+            ),
+        };
         let devices = match object.downcast_ref() {
             Some(claim) if self.extended_resources => Gathered::for_claim(cx, &attributes.namespace, claim).await?,
             _ => None,
@@ -94,6 +104,16 @@ impl Plugin for ResourceQuota {
             Ok(outcome) => outcome,
             Err(_) => Err(ApiError::internal("resource quota evaluation timed out")),
         }
+    }
+}
+
+impl ResourceQuota {
+    /// A pod as it counts, where that is not as it is.
+    fn counted(&self, object: &dyn Object) -> Option<Pod> {
+        if self.pod_level_resources {
+            return None;
+        }
+        object.downcast_ref().and_then(pod_requests::without_pod_level)
     }
 }
 

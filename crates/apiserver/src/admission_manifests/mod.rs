@@ -139,7 +139,7 @@ impl Followed {
         if directories.is_empty() {
             return Ok(all);
         }
-        let reloads = ReloadMetrics::new(metrics, FAMILIES, server_id_hash());
+        let reloads = ReloadMetrics::new(metrics, FAMILIES, server_id_hash(lifecycle.gates()));
         for Source { plugin, kinds, .. } in SOURCES {
             let Some(path) = directories.get(plugin) else { continue };
             let failed = |source: ReloadError| BuildError::Configuration { path: path.clone(), source };

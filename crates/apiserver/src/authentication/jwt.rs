@@ -122,7 +122,7 @@ pub(super) fn source(dependencies: &Dependencies<'_>) -> Result<Option<Arc<dyn T
             algorithms: config.algorithms.clone(),
             clock: Arc::clone(dependencies.lifecycle.clock()),
             rng: Arc::clone(dependencies.lifecycle.rng()),
-            metrics: JwtMetrics::new(dependencies.metrics, server_id_hash(), key_metrics),
+            metrics: JwtMetrics::new(dependencies.metrics, server_id_hash(dependencies.lifecycle.gates()), key_metrics),
         },
         surroundings: Surroundings {
             disallowed_issuers: dependencies.config.service_accounts.issuers.clone(),
@@ -151,7 +151,7 @@ fn follow(
     builder: Builder,
     dependencies: &Dependencies<'_>,
 ) -> Result<Arc<dyn TokenAuthenticator>, BuildError> {
-    let reloads = ReloadMetrics::new(dependencies.metrics, FAMILIES, server_id_hash());
+    let reloads = ReloadMetrics::new(dependencies.metrics, FAMILIES, server_id_hash(dependencies.lifecycle.gates()));
     let tokens = Swappable::load(path, builder, reloads, Arc::clone(dependencies.lifecycle.clock()))
         .map_err(|source| BuildError::Configuration { path: path.to_owned(), source })?;
     tokens.follow(dependencies.lifecycle.tasks());

@@ -163,7 +163,7 @@ fn token_webhook(dependencies: &Dependencies<'_>, config: &TokenWebhookConfig) -
         dependencies.lifecycle.rng().clone(),
         dependencies.lifecycle.tasks().clone(),
     );
-    let cx = cx.through(Arc::clone(dependencies.egress.control_plane()));
+    let cx = cx.obeying(dependencies.lifecycle.gates()).through(Arc::clone(dependencies.egress.control_plane()));
     let connection = Webhook::config(&config.file, "kube-apiserver").map_err(failed)?;
     let webhook = Webhook::new(connection, None, FIRST_DELAY, WebhookRetry::Passing, cx).map_err(failed)?;
     let audiences = dependencies.config.service_accounts.api_audiences.clone();

@@ -100,7 +100,7 @@ impl Builder {
         let Some(webhook) = &own.webhook else { return Err(format!("unknown authorization mode {}", own.type_)) };
         let lifecycle = &self.lifecycle;
         let cx = ClientCx::new(Arc::clone(lifecycle.clock()), lifecycle.rng().clone(), tasks.clone());
-        let cx = cx.through(Arc::clone(self.egress.control_plane()));
+        let cx = cx.obeying(lifecycle.gates()).through(Arc::clone(self.egress.control_plane()));
         let config = connection(&webhook.connection_info)?;
         let timeout = positive(webhook.timeout);
         let service = Webhook::new(config, Some(timeout), FIRST_DELAY, WebhookRetry::Passing, cx);

@@ -65,7 +65,7 @@ pub(super) fn start(
     metrics: &Metrics,
     lifecycle: &Lifecycle,
 ) -> Result<Arc<dyn Authorizer>, BuildError> {
-    let reloads = ReloadMetrics::new(metrics, FAMILIES, server_id_hash());
+    let reloads = ReloadMetrics::new(metrics, FAMILIES, server_id_hash(lifecycle.gates()));
     let chain = Swappable::load(path, builder, reloads, Arc::clone(lifecycle.clock()))
         .map_err(|source| BuildError::Configuration { path: path.to_owned(), source })?;
     chain.follow(lifecycle.tasks());

@@ -17,6 +17,9 @@ mod service_repair;
 
 use std::sync::Arc;
 
+use component_base::Gates;
+
+use crate::gates::API_SERVER_IDENTITY;
 use crate::hooks::PostStartHook;
 
 pub(crate) use identity_lease::has_ended;
@@ -24,11 +27,13 @@ pub(crate) use kubernetes_service::is_ready;
 pub(crate) use master_leases::{MasterLeases, at};
 
 /// Adds the hooks, in the order of upstream's health checks.
-pub(crate) fn install(hooks: &mut Vec<Arc<dyn PostStartHook>>) {
+pub(crate) fn install(hooks: &mut Vec<Arc<dyn PostStartHook>>, gates: &Gates) {
     hooks.push(Arc::new(namespaces::SystemNamespaces));
     hooks.push(Arc::new(authentication_info::AuthenticationInfo));
-    hooks.push(Arc::new(identity_lease::IdentityLease));
-    hooks.push(Arc::new(identity_lease::LeaseCollector));
+    if gates.enabled(API_SERVER_IDENTITY) {
+        hooks.push(Arc::new(identity_lease::IdentityLease));
+        hooks.push(Arc::new(identity_lease::LeaseCollector));
+    }
     hooks.push(Arc::new(legacy_tokens::LegacyTokenTracking));
     hooks.push(Arc::new(service_repair::ServiceRepair));
     hooks.push(Arc::new(roles::BootstrapRoles));

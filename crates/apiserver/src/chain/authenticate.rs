@@ -8,6 +8,7 @@ use super::refusal::Refusal;
 use super::stages::{Authenticated, Received, Request};
 use super::{audit_identity, go_away};
 use crate::cx::ApiCx;
+use crate::gates::UNKNOWN_GO_AWAY;
 
 /// The text of every 401: why a credential was refused is told to the log only.
 const UNAUTHORIZED: &str = "Unauthorized";
@@ -23,7 +24,9 @@ pub(super) async fn authenticate(
     let begun = cx.clock().monotonic();
     let outcome = cx.authentication.chain.authenticate(request.parts(), request.peer_certificates()).await;
     if outcome.as_ref().map_or(true, |identity| identity.as_ref().is_none_or(is_anonymous)) {
-        go_away::after(request.parts());
+        if cx.lifecycle.gates().enabled(UNKNOWN_GO_AWAY) {
+            go_away::after(request.parts());
+        }
     } else if let Some(newcomer) = request.parts().extensions.get::<Newcomer>() {
         newcomer.is_known();
     }

@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_machinery::meta::ListOptions;
 use api_machinery::object::Kind;
 use api_machinery::status::ApiError;
 use api_machinery::time::Time;
@@ -25,7 +24,6 @@ use super::standing::Judgements;
 use super::{cleanup, conditions, install, names, standing};
 use crate::cx::ApiCx;
 use crate::hooks::{HookError, PostStartHook};
-use crate::own_request::server_request;
 
 /// Pause before a watch that ended is begun anew, and before failed work is tried again.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -119,17 +117,7 @@ impl Follower {
     }
 
     async fn follow(&mut self) {
-        let options = ListOptions {
-            watch: true,
-            allow_watch_bookmarks: true,
-            send_initial_events: Some(true),
-            resource_version_match: "NotOlderThan".to_owned(),
-            // Not every store can say that the cache has caught up, and whatever is missing follows.
-            resource_version: "0".to_owned(),
-            ..ListOptions::default()
-        };
-        let request = server_request(self.resource.rule_context(), "");
-        let mut watch = match self.resource.watch(&request, &options, None).await {
+        let mut watch = match self.resource.follow().await {
             Ok(watch) => watch,
             Err(error) => {
                 tracing::warn!(%error, "Watching definitions of custom resources failed");

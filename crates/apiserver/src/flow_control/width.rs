@@ -1,9 +1,11 @@
 //! What a request is expected to take of its level.
 
-use flow_control::{ListSize, Source, Work, list_seats, write_work};
+use component_base::Gates;
+use flow_control::{ListSize, Source, Work, list_seats, list_seats_by_count, write_work};
 
 use super::control::FlowControl;
 use super::metrics::Series;
+use crate::gates::LIST_SIZES;
 use crate::limits::Wanted;
 use crate::request::Query;
 
@@ -17,7 +19,7 @@ impl FlowControl {
         }
         match info.verb.as_str() {
             "list" => self.list(wanted, widest),
-            "watch" if sends_initial_events(wanted.query) => self.list(wanted, widest),
+            "watch" if sends_initial_events(wanted.query, self.registry.gates()) => self.list(wanted, widest),
             "create" if info.resource == "serviceaccounts" && info.subresource == "token" => Work::default(),
             "create" | "update" | "patch" | "delete" => {
                 let watches = self.watches.concerned(info);
@@ -34,9 +36,13 @@ impl FlowControl {
         let resource = self.registry.resource(&info.group, &info.version, &info.resource);
         let Some(stats) = resource.and_then(|resource| resource.cache_stats()) else { return Work::default() };
         let (objects, bytes) = (stats.objects as u64, stats.object_bytes as u64);
-        let size = ListSize { objects, average_bytes: bytes.checked_div(objects) };
         let limit = wanted.query.integer("limit").ok().flatten().and_then(|limit| u64::try_from(limit).ok());
-        let initial_seats = list_seats(size, source(wanted), limit.unwrap_or_default(), widest);
+        let (source, limit) = (source(wanted), limit.unwrap_or_default());
+        let initial_seats = if self.registry.gates().enabled(LIST_SIZES) {
+            list_seats(ListSize { objects, average_bytes: bytes.checked_div(objects) }, source, limit, widest)
+        } else {
+            list_seats_by_count(objects, source, limit, widest)
+        };
         Work { initial_seats, ..Work::default() }
     }
 }
@@ -54,7 +60,10 @@ fn source(wanted: &Wanted<'_>) -> Source {
     }
 }
 
-fn sends_initial_events(query: &Query) -> bool {
+fn sends_initial_events(query: &Query, gates: &Gates) -> bool {
+    if !gates.enabled(registry::WATCH_LIST) {
+        return false;
+    }
     match query.switch("sendInitialEvents") {
         Some(sends) => sends,
         None => matches!(query.first("resourceVersion").unwrap_or_default(), "" | "0"),

@@ -12,7 +12,7 @@ use super::target::Target;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::negotiate::{MediaType, body_type};
-use crate::request::{BodyVersions, delete_options, list_options};
+use crate::request::{BodyVersions, delete_options, sharded_list_options};
 use crate::respond;
 
 pub(super) async fn delete_collection(
@@ -21,7 +21,7 @@ pub(super) async fn delete_collection(
     target: &Target,
 ) -> Result<Response, ApiError> {
     target.rendering(cx, &request)?;
-    let selection = list_options(request.query())?;
+    let selection = sharded_list_options(request.query(), cx.lifecycle.gates())?;
     let body = request.read_body().await?;
     let forms = request.preferences().forms();
     let media = if body.is_empty() { MediaType::Json } else { body_type(request.headers(), forms, false)? };

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use component_base::metrics::{Desc, Metrics, Sample, Samples, Stability, Value};
 use registry::{CacheCounts, CacheStats, READ_WAIT_SECONDS, Registry, ResourceCounts};
 
+use crate::gates::LIST_SIZES;
+
 const LABELS: &[&str] = &["group", "resource"];
 const INDEXED: &[&str] = &["group", "resource", "index"];
 
@@ -125,14 +127,16 @@ static COUNTERS: [Family; 17] = [
     },
 ];
 
-static GAUGES: [Family; 2] = [
+/// What lists are taken to weigh by (gate `SizeBasedListCostEstimate`).
+static SIZES: Family =
     alpha("apiserver_resource_size_estimate_bytes", "About how many bytes the objects take.", |counts| {
         held(counts, |stats| stats.object_bytes as u64)
-    }),
+    });
+
+static REVISIONS: Family =
     alpha("apiserver_watch_cache_resource_version", "The revision that the cache is at.", |counts| {
         held(counts, |stats| u64::try_from(stats.revision.0).unwrap_or(0))
-    }),
-];
+    });
 
 static WAITS: Desc = Desc::new(
     "apiserver_watch_cache_read_wait_seconds",
@@ -147,7 +151,8 @@ pub(crate) fn show(metrics: &Metrics, registry: &Arc<Registry>) {
     for family in &COUNTERS {
         metrics.computed_counters(&family.desc, samples(registry, family, Value::Counter));
     }
-    for family in &GAUGES {
+    let sizes = registry.gates().enabled(LIST_SIZES).then_some(&SIZES);
+    for family in sizes.into_iter().chain([&REVISIONS]) {
         metrics.computed_gauges(&family.desc, samples(registry, family, Value::Gauge));
     }
     let waits = |counts: &ResourceCounts| {

@@ -14,6 +14,7 @@ use crate::authorization::attributes::attributes;
 use crate::authorization::forbidden::forbidden;
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
+use crate::gates::SESSIONS_ARE_CREATED;
 use crate::own_request::server_request;
 use crate::plugin_notes;
 
@@ -103,9 +104,10 @@ fn connect_options(request: &Request<Authorized>) -> Unstructured {
     Unstructured { content: content.into_iter().collect(), ..Unstructured::new("v1", kind) }
 }
 
-/// Sessions change things, so whoever opens one must be allowed to create it, whatever the method was.
+/// Sessions change things, so whoever opens one must be allowed to create it, whatever the method was (gate
+/// `AuthorizePodWebsocketUpgradeCreatePermission`).
 pub(super) async fn require_create(cx: &ApiCx, request: &Request<Authorized>) -> Result<(), ApiError> {
-    if request.info().verb == "create" {
+    if request.info().verb == "create" || !cx.lifecycle.gates().enabled(SESSIONS_ARE_CREATED) {
         return Ok(());
     }
     let attributes = Attributes { verb: "create".to_owned(), ..attributes(request.user(), request.info()) };

@@ -13,6 +13,7 @@ use super::connection::Backend;
 use super::guard::{self, Reach};
 use crate::config::{KubeletConfig, OwnHost};
 use crate::cx::ApiCx;
+use crate::gates::EXTEND_WEBSOCKETS;
 
 /// Connections to node agents. The certificates are read when the first one is needed, and followed from then on.
 #[derive(Default)]
@@ -38,6 +39,15 @@ pub(super) enum Use {
     Proxy,
 }
 
+/// Who takes a session over a WebSocket apart, where the protocol is one that runtimes do not speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Translator {
+    /// This server, which speaks SPDY with the agent.
+    Server,
+    /// The agent: its node says so (KEP-4006).
+    Agent,
+}
+
 impl Kubelets {
     /// The agent of a node.
     ///
@@ -51,7 +61,23 @@ impl Kubelets {
         verify: Verify,
     ) -> Result<Backend, ApiError> {
         let node: Node = read(cx, "nodes", "", name).await?;
-        let (host, port) = locate(&node, &cx.config().kubelet)?;
+        self.of(cx, &node, purpose, verify).await
+    }
+
+    /// The agent of a node for sessions with a pod, and who of the two takes those apart that come over a WebSocket.
+    ///
+    /// # Errors
+    /// As [`Kubelets::of_node`].
+    pub(super) async fn for_sessions(&self, cx: &ApiCx, name: &str) -> Result<(Backend, Translator), ApiError> {
+        let node: Node = read(cx, "nodes", "", name).await?;
+        let backend = self.of(cx, &node, Use::Pods, Verify::AsConfigured).await?;
+        let declared = node.status.declared_features.iter().any(|own| own == EXTEND_WEBSOCKETS.name());
+        let agent_does = declared && cx.lifecycle.gates().enabled(EXTEND_WEBSOCKETS);
+        Ok((backend, if agent_does { Translator::Agent } else { Translator::Server }))
+    }
+
+    async fn of(&self, cx: &ApiCx, node: &Node, purpose: Use, verify: Verify) -> Result<Backend, ApiError> {
+        let (host, port) = locate(node, &cx.config().kubelet)?;
         let tls = self.tls(cx, verify).map_err(ApiError::internal)?;
         let reach = reach(&cx.config().kubelet, purpose, port);
         let way = guard::way(cx.egress().cluster(), &host, port, reach).await.map_err(ApiError::bad_request)?;

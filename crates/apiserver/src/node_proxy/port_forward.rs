@@ -10,11 +10,12 @@ use http::StatusCode;
 use streaming::{Proxied, ProxyError, is_tunnel, is_websocket, proxy_tunnel, proxy_upgrade};
 
 use super::access::{admit_connect, read, require_create};
-use super::kubelet::{Kubelets, Use, Verify};
+use super::kubelet::{Kubelets, Translator};
 use super::throttle::limited;
 use super::{container, target, upgrade};
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
+use crate::gates::TUNNELLED_PORTS;
 use crate::routes::Endpoint;
 
 /// The subresource.
@@ -33,13 +34,16 @@ impl Endpoint for PortForwards {
         let info = Arc::clone(request.info());
         let ports = ports(&request)?;
         let pod: Pod = read(cx, "pods", &info.namespace, &info.name).await?;
-        let backend = self.kubelets.of_node(cx, container::host(&pod)?, Use::Pods, Verify::AsConfigured).await?;
+        let (backend, translator) = self.kubelets.for_sessions(cx, container::host(&pod)?).await?;
         upgrade::require_upgrade(&request)?;
         let parameters = if ports.is_empty() { Vec::new() } else { vec![("port", ports)] };
         let target = target::target(&format!("/portForward/{}/{}", info.namespace, info.name), &parameters);
         let io = backend.dial().await.map_err(|error| upgrade::unreachable(&error))?;
         let io = limited(io, cx.config().requests.session_bytes_per_second);
-        let tunnel = is_websocket(request.headers()) && is_tunnel(request.headers());
+        let tunnel = translator == Translator::Server
+            && cx.lifecycle.gates().enabled(TUNNELLED_PORTS)
+            && is_websocket(request.headers())
+            && is_tunnel(request.headers());
         let proxy_type = if tunnel { "translated_at_apiserver" } else { upgrade::PASSED_ON };
         cx.metrics.streaming.with(&["portforward", proxy_type]).inc();
         let audited = request.audited().clone();

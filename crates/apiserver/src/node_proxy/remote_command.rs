@@ -13,11 +13,12 @@ use streaming::{
 
 use super::access::{admit_connect, read, require_create};
 use super::connection::Backend;
-use super::kubelet::{Kubelets, Use, Verify};
+use super::kubelet::{Kubelets, Translator};
 use super::throttle::limited;
 use super::{container, target, upgrade};
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
+use crate::gates::TRANSLATED_COMMANDS;
 use crate::routes::Endpoint;
 
 /// The WebSocket protocol that is translated to SPDY here.
@@ -61,12 +62,15 @@ impl Endpoint for RemoteCommands {
         let info = Arc::clone(request.info());
         let pod: Pod = read(cx, "pods", &info.namespace, &info.name).await?;
         let container = container::choose(&pod, &request.query().text("container"))?;
-        let backend = self.kubelets.of_node(cx, container::host(&pod)?, Use::Pods, Verify::AsConfigured).await?;
+        let (backend, translator) = self.kubelets.for_sessions(cx, container::host(&pod)?).await?;
         upgrade::require_upgrade(&request)?;
         let set = streams(&request);
         let path = format!("/{}/{}/{}/{container}", self.kind.name(), info.namespace, info.name);
         let target = target::target(&path, &self.parameters(&request));
-        let translates = is_websocket(request.headers()) && subprotocols(request.headers()).contains(&TRANSLATED);
+        let translates = translator == Translator::Server
+            && cx.lifecycle.gates().enabled(TRANSLATED_COMMANDS)
+            && is_websocket(request.headers())
+            && subprotocols(request.headers()).contains(&TRANSLATED);
         let proxy_type = if translates { "translated_at_apiserver" } else { upgrade::PASSED_ON };
         cx.metrics.streaming.with(&[self.kind.name(), proxy_type]).inc();
         if translates {

@@ -42,7 +42,7 @@ use crate::metrics::writes::WriteMetrics;
 use crate::metrics::{AdmissionMetrics, ApiMetrics};
 use crate::peers;
 use crate::routes::Routes;
-use crate::server_id::{COMPONENT, server_id, server_id_hash};
+use crate::server_id::{COMPONENT, server_id_hash, shown_id};
 use crate::storage_versions::{StorageVersions, Updater};
 use crate::webhooks::{
     ADMISSION_ANSWER_BYTES, CONVERSION_ANSWER_BYTES, WebhookClients, WebhookCredentials, WebhookSurroundings,
@@ -111,7 +111,8 @@ pub(super) fn assemble(
     let versions = Arc::new(RegistryVersions::new(&registry, &custom_kinds));
     let admission = admission(&config, &lifecycle, &webhooks, versions, &metrics)?;
 
-    let (mut routes, mut hooks) = (first_routes(), vec![storage_ready::hook()]);
+    let (mut routes, mut hooks) = (first_routes(), Vec::new());
+    hooks.extend(lifecycle.gates().enabled(gates::STORAGE_READINESS).then(storage_ready::hook));
     hooks.extend(encryption.and_then(encryption_reload::hook));
     let tracer = tracer(&config, &lifecycle, &egress, &metrics)?;
     let audit = auditing::auditor(config.audit.as_ref(), &lifecycle, &egress, &metrics)?;
@@ -239,6 +240,7 @@ fn admission(
         node_audiences: lifecycle.gates().enabled(gates::NODE_AUDIENCES),
         insecure_kubelet_requests: lifecycle.gates().enabled(gates::INSECURE_KUBELET_REQUESTS),
         extended_resources: lifecycle.gates().enabled(kinds::gates::EXTENDED_RESOURCE),
+        pod_level_resources: lifecycle.gates().enabled(kinds::gates::POD_LEVEL_RESOURCES),
         ..config.admission.settings.clone()
     };
     Ok(admission::Chain::new(&config.admission.selection, &settings, cx))
@@ -271,7 +273,8 @@ fn conversion_webhooks(lifecycle: &Lifecycle, webhooks: &WebhookSurroundings) ->
 }
 
 fn webhook_cx(lifecycle: &Lifecycle, tasks: &'static str) -> ClientCx {
-    ClientCx::new(Arc::clone(lifecycle.clock()), Arc::clone(lifecycle.rng()), lifecycle.tasks().child(tasks))
+    let tasks = lifecycle.tasks().child(tasks);
+    ClientCx::new(Arc::clone(lifecycle.clock()), Arc::clone(lifecycle.rng()), tasks).obeying(lifecycle.gates())
 }
 
 /// Who records traces, where the configuration says where they go.
@@ -282,8 +285,8 @@ fn tracer(
     metrics: &Metrics,
 ) -> Result<Option<Tracer>, BuildError> {
     let Some(settings) = &config.tracing else { return Ok(None) };
-    let resource =
-        Resource { service: "apiserver".to_owned(), instance: server_id(&config.host_name()), host: String::new() };
+    let instance = shown_id(&config.host_name(), lifecycle.gates());
+    let resource = Resource { service: "apiserver".to_owned(), instance, host: String::new() };
     let (clock, rng, tasks) = (lifecycle.clock(), lifecycle.rng(), lifecycle.tasks());
     let tracer = Tracer::start(settings, resource, clock, rng, tasks, egress.control_plane())?;
     let counted = tracer.clone();
@@ -361,7 +364,7 @@ fn encrypt(
         clock: Arc::clone(lifecycle.clock()),
         rng: Arc::clone(lifecycle.rng()),
         tasks: lifecycle.tasks().clone(),
-        metrics: EncryptionMetrics::new(metrics, server_id_hash()),
+        metrics: EncryptionMetrics::new(metrics, server_id_hash(lifecycle.gates())),
         kms_v1: lifecycle.gates().enabled(gates::KMS_V1),
     };
     let live = Live::load(path, *follows, around)?;
@@ -376,6 +379,7 @@ pub(super) fn connect_loopback(cx: &Arc<ApiCx>, itself: Itself) -> Result<(), Bu
     let mut config = ClientConfig::for_server("https://in-process").with_component(COMPONENT).with_rate(-1.0, 0);
     config.credentials = Credentials::Token(cx.authentication.loopback_token.clone());
     let process = ClientCx::new(Arc::clone(cx.clock()), Arc::clone(cx.rng()), cx.tasks().clone());
+    let process = process.obeying(cx.lifecycle.gates());
     let client = Client::with_transport(transport, config, process)?;
     if cx.loopback.set(client).is_err() {
         tracing::error!("The server's own client was set twice");

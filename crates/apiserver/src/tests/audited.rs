@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use audit::{Batching, Delivery, Format, Mode, Rotation};
+use component_base::Gates;
+use component_base::lifecycle::Lifecycle;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
@@ -21,7 +23,13 @@ pub(super) struct Audited {
 impl Audited {
     pub(super) async fn new(rules: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let api = start(folder.path(), Mode::Blocking, rules).await;
+        Self::as_process(|lifecycle| lifecycle, folder, rules).await
+    }
+
+    /// The same of a process that was started in another way.
+    async fn as_process(process: impl FnOnce(Lifecycle) -> Lifecycle, folder: tempfile::TempDir, rules: &str) -> Self {
+        let audit = audit(folder.path(), Mode::Blocking, rules);
+        let api = Api::as_process(process, |server| server.audit = Some(audit)).await;
         Self { folder, api }
     }
 
@@ -35,12 +43,12 @@ impl Audited {
     }
 }
 
-async fn start(folder: &Path, mode: Mode, rules: &str) -> Api {
+fn audit(folder: &Path, mode: Mode, rules: &str) -> AuditConfig {
     let policy = folder.join("policy.yaml");
     let text = format!("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: {rules}\n");
     std::fs::write(&policy, text).expect("a policy");
     let log = Some(log(folder.join("audit.log"), mode));
-    Api::with(|server| server.audit = Some(AuditConfig { policy, log, webhook: None })).await
+    AuditConfig { policy, log, webhook: None }
 }
 
 fn log(path: PathBuf, mode: Mode) -> AuditLogConfig {
@@ -181,4 +189,23 @@ async fn a_log_that_cannot_be_written_refuses_requests_where_that_is_asked_for()
         (500, "Internal Server Error: \"/version\": failed to store audit event\n")
     );
     assert_eq!(api.get("/version").await.code, 200, "of which nothing is told");
+}
+
+#[tokio::test]
+async fn it_is_told_who_deletes_without_reading() {
+    let gates = Gates::default().with(registry::UNSAFE_DELETION, true);
+    let folder = tempfile::tempdir().expect("a folder");
+    let audited = Audited::as_process(|lifecycle| lifecycle.with_gates(gates), folder, EVERYTHING).await;
+    let backend = audited.api.server.cx().backend();
+    for (name, body, expected) in [
+        ("a", r#"{"ignoreStoreReadErrorWithClusterBreakingPotential":true}"#, json!("")),
+        ("b", r#"{"ignoreStoreReadErrorWithClusterBreakingPotential":false}"#, Value::Null),
+    ] {
+        let key = format!("/registry/configmaps/default/{name}").as_str().into();
+        backend.txn(&key, storage::Expect::Absent, storage::Write::put("k8s\0garbage")).await.expect("a write");
+        audited.api.send(&format!("DELETE {MAPS}/{name}"), &[], body).await;
+        let events = audited.events(&format!("{MAPS}/{name}")).await;
+        let [event] = events.as_slice() else { panic!("one event: {events:?}") };
+        assert_eq!(event["annotations"]["apiserver.k8s.io/unsafe-delete-ignore-read-error"], expected, "{name}");
+    }
 }

@@ -67,7 +67,9 @@ fn command(tasks: &TaskGroup, mut request: Request, query: &Query, name: Vec<&st
         let (mut stdin, mut stdout) = (session.stdin.take().unwrap(), session.stdout.take().unwrap());
         stdout.write_all(format!("{name}:").as_bytes()).await.unwrap();
         let mut input = [0; INPUT.len()];
-        stdin.read_exact(&mut input).await.unwrap();
+        if stdin.read_exact(&mut input).await.is_err() {
+            return;
+        }
         stdout.write_all(&input.to_ascii_uppercase()).await.unwrap();
         drop(stdout);
         session.finish(&CommandStatus::exit(3), StatusForm::Short).await;
@@ -88,7 +90,9 @@ fn forward(tasks: &TaskGroup, mut request: Request, query: &Query) -> Response {
         let mut session = PortForward::start(io, accepted.dialect, &ports, "peer", options, &own).await;
         while let Some(mut forward) = session.next().await {
             let mut input = [0; INPUT.len()];
-            forward.data.read_exact(&mut input).await.unwrap();
+            if forward.data.read_exact(&mut input).await.is_err() {
+                continue;
+            }
             forward.data.write_all(&input.to_ascii_uppercase()).await.unwrap();
             forward.data.shutdown().await.unwrap();
             forward.finish();

@@ -1,20 +1,19 @@
 //! What feature gates and the emulated release change, on both sides.
 
+mod identity;
+mod nodes;
+mod reads;
+mod sessions;
+
 use std::time::Duration;
 
-use api_types::authentication_v1::UserInfo;
-use base::TokioClock;
-use component_base::lifecycle::Lifecycle;
 use component_base::version::{BINARY, MinorVersion};
 use component_base::zpages::{FLAGZ, STATUSZ};
 use component_base::{Feature, Gates, Versions};
 use futures_util::future::BoxFuture;
 
 use super::harness::Api;
-use crate::aggregation::state::Aggregation;
-use crate::config::{JwtConfig, ServerConfig};
 use crate::gates;
-use crate::server::Server;
 
 /// A gate, how to see it, and what is seen with and without it.
 struct Row {
@@ -25,12 +24,78 @@ struct Row {
 }
 
 const ROWS: &[Row] = &[
+    Row { feature: gates::API_SERVER_IDENTITY, see: |gates| Box::pin(own_leases(gates)), on: "1", off: "0" },
+    Row {
+        feature: gates::CREDENTIAL_TOKENS,
+        see: |gates| Box::pin(rules_of("system:node", "serviceaccounts", gates)),
+        on: "1",
+        off: "0",
+    },
+    Row {
+        feature: gates::EXTEND_WEBSOCKETS,
+        see: |gates| Box::pin(sessions::with_a_node_that_translates(gates)),
+        on: "proxied_to_kubelet",
+        off: "translated_at_apiserver",
+    },
+    Row {
+        feature: gates::LIST_SIZES,
+        see: |gates| Box::pin(reads::seats(gates)),
+        on: "as they weigh",
+        off: "as they are few",
+    },
+    Row {
+        feature: gates::POOL_STATUS,
+        see: |gates| {
+            let role = "system:controller:resourcepoolstatusrequest-controller";
+            Box::pin(rules_of(role, "resourcepoolstatusrequests", gates))
+        },
+        on: "1",
+        off: "0",
+    },
+    Row {
+        feature: gates::SESSIONS_ARE_CREATED,
+        see: |gates| Box::pin(sessions::of_somebody_who_may_read_them(gates)),
+        on: "403",
+        off: "404",
+    },
+    Row {
+        feature: gates::STORAGE_READINESS,
+        see: |gates| Box::pin(code("/readyz/poststarthook/storage-readiness", gates)),
+        on: "200",
+        off: "404",
+    },
+    Row {
+        feature: gates::TRANSLATED_COMMANDS,
+        see: |gates| Box::pin(sessions::command(gates)),
+        on: "translated_at_apiserver",
+        off: "proxied_to_kubelet",
+    },
+    Row {
+        feature: gates::TUNNELLED_PORTS,
+        see: |gates| Box::pin(sessions::ports(gates)),
+        on: "translated_at_apiserver",
+        off: "proxied_to_kubelet",
+    },
+    Row { feature: gates::UNKNOWN_GO_AWAY, see: |gates| Box::pin(sessions::unknown(gates)), on: "ends", off: "stays" },
+    Row {
+        feature: registry::LIST_FROM_SNAPSHOT,
+        see: |gates| Box::pin(reads::second_page(gates)),
+        on: "from the cache",
+        off: "from the store",
+    },
+    Row { feature: registry::WATCH_LIST, see: |gates| Box::pin(reads::watch_list(gates)), on: "200", off: "422" },
+    Row {
+        feature: kinds::gates::RESIZE_INIT_CONTAINERS,
+        see: |gates| Box::pin(resized_init(gates)),
+        on: "200",
+        off: "422",
+    },
     Row { feature: gates::COMPRESS, see: |gates| Box::pin(encoding(gates)), on: "gzip", off: "" },
     Row { feature: gates::CBOR, see: |gates| Box::pin(form(gates)), on: "application/cbor", off: "application/json" },
     Row { feature: gates::CLAIM_RIGHTS, see: |gates| Box::pin(claim(gates)), on: "422", off: "200" },
     Row {
         feature: gates::CONSTRAINED_IMPERSONATION,
-        see: |gates| Box::pin(impersonated(gates)),
+        see: |gates| Box::pin(identity::impersonated(gates)),
         on: "configmaps",
         off: "users",
     },
@@ -42,12 +107,12 @@ const ROWS: &[Row] = &[
     },
     Row {
         feature: gates::ISSUER_EGRESS,
-        see: |gates| Box::pin(egress(gates)),
+        see: |gates| Box::pin(identity::egress(gates)),
         on: "it starts",
         off: "egress selector is not supported",
     },
     // Of the keys of issuers two families tell.
-    Row { feature: gates::JWKS_METRICS, see: |gates| Box::pin(issuer_families(gates)), on: "4", off: "2" },
+    Row { feature: gates::JWKS_METRICS, see: |gates| Box::pin(identity::issuer_families(gates)), on: "4", off: "2" },
     Row {
         feature: gates::KMS_V1,
         see: |gates| Box::pin(super::encrypted::with_a_plug_in_of_version_one(gates)),
@@ -55,7 +120,7 @@ const ROWS: &[Row] = &[
         off: "KMSv1 is deprecated",
     },
     Row { feature: gates::MUTATING_POLICIES, see: |gates| Box::pin(changed(gates)), on: "changed", off: "sent" },
-    Row { feature: gates::SUBJECT_UID, see: |gates| Box::pin(uid(gates)), on: "u1", off: "" },
+    Row { feature: gates::SUBJECT_UID, see: |gates| Box::pin(identity::uid(gates)), on: "u1", off: "" },
     Row { feature: gates::NODE_DECLARED_FEATURES, see: |gates| Box::pin(resized(gates)), on: "403", off: "200" },
     Row { feature: FLAGZ, see: |gates| Box::pin(code("/flagz", gates)), on: "200", off: "404" },
     Row { feature: STATUSZ, see: |gates| Box::pin(code("/statusz", gates)), on: "200", off: "404" },
@@ -122,18 +187,28 @@ const ROWS: &[Row] = &[
         on: "200",
         off: "422",
     },
-    Row { feature: gates::INSECURE_KUBELET_REQUESTS, see: |gates| Box::pin(other_node(gates)), on: "201", off: "403" },
-    Row { feature: gates::NODE_AUDIENCES, see: |gates| Box::pin(audiences(gates)), on: "403", off: "201" },
+    Row {
+        feature: gates::INSECURE_KUBELET_REQUESTS,
+        see: |gates| Box::pin(nodes::other_node(gates)),
+        on: "201",
+        off: "403",
+    },
+    Row { feature: gates::NODE_AUDIENCES, see: |gates| Box::pin(nodes::audiences(gates)), on: "403", off: "201" },
     Row { feature: gates::OPENAPI_ENUMS, see: |gates| Box::pin(choices(gates)), on: "Always", off: "" },
     Row { feature: gates::SPLIT_LOG_STREAMS, see: |gates| Box::pin(one_stream(gates)), on: "404", off: "422" },
     Row { feature: gates::STORAGE_VERSION_HASH, see: |gates| Box::pin(hashed(gates)), on: "xPOwRZ+Yhw8=", off: "" },
-    Row { feature: gates::TOKEN_REQUEST_UID, see: |gates| Box::pin(token_of_another(gates)), on: "409", off: "201" },
+    Row {
+        feature: gates::TOKEN_REQUEST_UID,
+        see: |gates| Box::pin(nodes::token_of_another(gates)),
+        on: "409",
+        off: "201",
+    },
     Row { feature: gates::TOPOLOGY_LABELS, see: |gates| Box::pin(zone(gates)), on: "z", off: "" },
     Row { feature: gates::SHARDS, see: |gates| Box::pin(sharded(gates)), on: "some of all", off: "all" },
     Row { feature: gates::MANIFESTS, see: |gates| Box::pin(reserved(gates)), on: "422", off: "201" },
     Row { feature: gates::PEERS, see: |gates| Box::pin(code(PEER_HOOK, gates)), on: "200", off: "404" },
     Row { feature: kinds::gates::SCALE_TO_ZERO, see: |gates| Box::pin(to_zero(gates)), on: "201", off: "422" },
-    Row { feature: gates::REMOTE_UID, see: |gates| Box::pin(remote_uid(gates)), on: "u1", off: "" },
+    Row { feature: gates::REMOTE_UID, see: |gates| Box::pin(identity::remote_uid(gates)), on: "u1", off: "" },
 ];
 
 /// What tells peers where a server is.
@@ -235,56 +310,6 @@ async fn held(gates: Gates, change: &str) -> String {
     api.patch("merge-patch", &format!("{jobs}/j"), &change).await.code.to_string()
 }
 
-/// A server that holds nodes to what is theirs, and signs tokens.
-async fn with_nodes(gates: Gates) -> Api {
-    let directory = tempfile::tempdir().expect("a directory");
-    let file = directory.path().join("sa.key");
-    let key = pki::PrivateKey::generate(pki::KeyAlgorithm::EcdsaP256).expect("a key");
-    key.store(&file).expect("a file");
-    let change = |config: &mut ServerConfig| {
-        config.admission.selection.enabled.push("NodeRestriction".to_owned());
-        config.service_accounts.issuers = vec!["https://kubernetes.default.svc".to_owned()];
-        config.service_accounts.api_audiences = config.service_accounts.issuers.clone();
-        config.service_accounts.signing_key_file = Some(file);
-    };
-    Api::as_process(|lifecycle| lifecycle.with_gates(gates), change).await
-}
-
-/// Who asks as node `n1`.
-const NODE: [(&str, &str); 1] = [("authorization", "Bearer system:node:n1")];
-
-/// How a node is answered that asks for a certificate of another.
-async fn other_node(gates: Gates) -> String {
-    let api = with_nodes(gates).await;
-    let key = pki::PrivateKey::generate(pki::KeyAlgorithm::EcdsaP256).expect("a key");
-    let name = pki::Name::new("system:node:other", &["system:nodes".into()]);
-    let request = pki::CertificateRequest::create(&key, &name, &pki::AltNames::default()).expect("a request");
-    let request = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, request.to_pem());
-    let body = format!(
-        r#"{{"metadata":{{"name":"r"}},"spec":{{"request":"{request}","usages":["digital signature","client auth"],
-        "signerName":"kubernetes.io/kube-apiserver-client-kubelet"}}}}"#
-    );
-    api.send("POST /apis/certificates.k8s.io/v1/certificatesigningrequests", &NODE, body).await.code.to_string()
-}
-
-/// How a node is answered that asks for a token for somebody whom its pod does not know.
-async fn audiences(gates: Gates) -> String {
-    let api = with_nodes(gates).await;
-    api.wait_until_ready().await;
-    let accounts = "/api/v1/namespaces/default/serviceaccounts";
-    api.post(accounts, r#"{"metadata":{"name":"a"}}"#).await;
-    let pod = pod("", r#""nodeName":"n1","serviceAccountName":"a","#, "");
-    let made = api.post(PODS, &pod).await;
-    assert_eq!(made.code, 201, "{}", made.text);
-    api.get(PODS).await;
-    let uid = made.json()["metadata"]["uid"].as_str().expect("a uid").to_owned();
-    let body = format!(
-        r#"{{"spec":{{"audiences":["somebody"],"boundObjectRef":{{"kind":"Pod","apiVersion":"v1","name":"p","uid":"{uid}"}}}}}}"#
-    );
-    let answer = api.send(&format!("POST {accounts}/a/token"), &NODE, body).await;
-    answer.code.to_string()
-}
-
 /// The first value that descriptions know of a text.
 async fn choices(gates: Gates) -> String {
     let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
@@ -305,15 +330,6 @@ async fn hashed(gates: Gates) -> String {
     let list = api.get("/api/v1").await.json();
     let pods = list["resources"].as_array().and_then(|all| all.iter().find(|own| own["name"] == "pods").cloned());
     pods.expect("pods")["storageVersionHash"].as_str().unwrap_or_default().to_owned()
-}
-
-/// How somebody is answered who wants a token of another account of the same name.
-async fn token_of_another(gates: Gates) -> String {
-    let api = with_nodes(gates).await;
-    api.wait_until_ready().await;
-    let accounts = "/api/v1/namespaces/default/serviceaccounts";
-    api.post(accounts, r#"{"metadata":{"name":"a"}}"#).await;
-    api.post(&format!("{accounts}/a/token"), r#"{"metadata":{"uid":"other"}}"#).await.code.to_string()
 }
 
 /// What a pod has of the zone of the node that it is bound to.
@@ -414,57 +430,6 @@ async fn encoding(gates: Gates) -> String {
     encoding.map(|value| value.to_str().expect("a text").to_owned()).unwrap_or_default()
 }
 
-/// What alice is refused who wants to list config maps as somebody else.
-async fn impersonated(gates: Gates) -> String {
-    let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
-    let headers = [("authorization", "Bearer alice"), ("impersonate-user", "bob")];
-    let (_, message) = api.send("GET /api/v1/namespaces/default/configmaps", &headers, "").await.refusal();
-    message.split(' ').next().unwrap_or_default().to_owned()
-}
-
-/// A file that states these issuers.
-fn issuers(directory: &tempfile::TempDir, jwt: &str) -> JwtConfig {
-    let file = directory.path().join("authentication");
-    let text = format!("{{apiVersion: apiserver.config.k8s.io/v1, kind: AuthenticationConfiguration, jwt: [{jwt}]}}");
-    std::fs::write(&file, text).expect("a file");
-    JwtConfig { file: Some(file), algorithms: authn::jwt::ALGORITHMS.to_vec(), ..JwtConfig::default() }
-}
-
-/// Whether an issuer may be reached by one of the server's ways.
-async fn egress(gates: Gates) -> String {
-    let directory = tempfile::tempdir().expect("a directory");
-    let mut config = ServerConfig::in_memory(Vec::new());
-    config.authentication.jwt = issuers(
-        &directory,
-        "{issuer: {url: 'https://i.example', audiences: [a], egressSelectorType: cluster}, claimMappings: {username: \
-         {claim: sub, prefix: ''}}}",
-    );
-    let lifecycle = Lifecycle::new("kube-apiserver", TokioClock::shared(), base::Rng::seeded(7)).with_gates(gates);
-    match Server::build(config, lifecycle).await {
-        Ok(_) => "it starts".to_owned(),
-        Err(error) => {
-            let error = error.to_string();
-            let part = "egress selector is not supported";
-            if error.contains(part) { part.to_owned() } else { error }
-        }
-    }
-}
-
-/// How many families of alpha stability more there are where a file states issuers.
-async fn issuer_families(gates: Gates) -> String {
-    let count = async |jwt: JwtConfig| {
-        let change = |config: &mut ServerConfig| config.authentication.jwt = jwt;
-        let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates.clone()), change).await;
-        let text = api.get("/metrics").await.text;
-        let line = "registered_metrics_total{deprecated_version=\"\",stability_level=\"ALPHA\"} ";
-        let (_, rest) = text.split_once(line).expect("a count");
-        rest.lines().next().and_then(|count| count.parse::<u32>().ok()).expect("a number")
-    };
-    let directory = tempfile::tempdir().expect("a directory");
-    let without = count(JwtConfig::default()).await;
-    (count(issuers(&directory, "")).await - without).to_string()
-}
-
 /// What somebody is told who allocates devices, and may only write a status.
 async fn claim(gates: Gates) -> String {
     // With that one, what is written at the start would wait for the versions of its kinds.
@@ -503,6 +468,28 @@ async fn resized(gates: Gates) -> String {
     api.patch("merge-patch", &format!("{pods}/p/resize"), more).await.code.to_string()
 }
 
+/// How somebody is answered who has the init container of a pod ask for more, which is on no node yet.
+async fn resized_init(gates: Gates) -> String {
+    let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
+    let container = |cpu: &str| format!(r#"{{"name":"i","image":"i","resources":{{"requests":{{"cpu":"{cpu}"}}}}}}"#);
+    let spec = format!(r#""initContainers":[{}],"#, container("1"));
+    let made = api.post(PODS, &pod("", &spec, "")).await;
+    assert_eq!(made.code, 201, "{}", made.text);
+    let more = format!(r#"{{"spec":{{"initContainers":[{}]}}}}"#, container("2"));
+    api.patch("strategic-merge-patch", &format!("{PODS}/p/resize"), &more).await.code.to_string()
+}
+
+/// How many leases say that an API server is there.
+async fn own_leases(gates: Gates) -> String {
+    let change = |config: &mut crate::config::ServerConfig| config.serving = Some(super::https::serving());
+    let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), change).await;
+    api.wait_until_ready().await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let leases = api.get("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases").await.json();
+    let names = leases["items"].as_array().into_iter().flatten().map(|lease| &lease["metadata"]["name"]);
+    names.filter(|name| name.as_str().is_some_and(|name| name.starts_with("apiserver-"))).count().to_string()
+}
+
 /// What a policy that changes config maps leaves of one.
 async fn changed(gates: Gates) -> String {
     let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
@@ -527,43 +514,6 @@ async fn form(gates: Gates) -> String {
     answer.headers()["content-type"].to_str().expect("a text").to_owned()
 }
 
-/// The uid of a user whose certificate states one.
-async fn uid(gates: Gates) -> String {
-    let (now, rng) = (TokioClock::shared().wall(), base::Rng::seeded(1));
-    let key = || pki::PrivateKey::generate(pki::KeyAlgorithm::EcdsaP256).expect("a key");
-    let ca = pki::CertificateAuthority::create("ca", key(), Duration::from_secs(3600), now, &rng).expect("a CA");
-    let dir = tempfile::tempdir().expect("a directory");
-    let file = dir.path().join("ca.crt");
-    std::fs::write(&file, ca.certificate().to_pem()).expect("a file");
-    let trusts = |config: &mut crate::config::ServerConfig| config.authentication.client_ca_file = Some(file);
-    let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), trusts).await;
-    api.wait_until_ready().await;
-    let attribute = |oid: &str, value: &str| pki::NameAttribute { oid: oid.to_owned(), value: Some(value.to_owned()) };
-    let attributes = vec![attribute("2.5.4.3", "jane"), attribute("1.3.6.1.4.1.57683.2", "u1")];
-    let mut spec = pki::CertificateSpec::client("", &[], Duration::from_secs(60));
-    spec.subject = pki::Name::from_attributes(attributes);
-    let leaf = ca.issue(&spec, key().public_key(), now, &rng).expect("a certificate");
-    let peer = client::Peer { certificates: vec![leaf.der().to_vec().into()], ..client::Peer::default() };
-    let review = r#"{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}"#;
-    let request = http::Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews")
-        .header("content-type", "application/json")
-        .body(bytes::Bytes::from(review))
-        .expect("a request");
-    let answer = api.server.api().call(request, &peer).await;
-    let bytes = http_body_util::BodyExt::collect(answer.into_body()).await.expect("a body").to_bytes();
-    let review: serde_json::Value = serde_json::from_slice(&bytes).expect("a review");
-    assert_eq!(review["status"]["userInfo"]["username"], "jane", "{review}");
-    review["status"]["userInfo"]["uid"].as_str().unwrap_or_default().to_owned()
-}
-
-/// The uid that a server behind this one is told.
-async fn remote_uid(gates: Gates) -> String {
-    let aggregation = Aggregation::alone(|lifecycle| lifecycle.with_gates(gates));
-    let user = UserInfo { username: "jane".to_owned(), uid: "u1".to_owned(), ..UserInfo::default() };
-    let told = aggregation.told_of(&user);
-    told.get("x-remote-uid").map(|uid| uid.to_str().expect("a text").to_owned()).unwrap_or_default()
-}
-
 #[test]
 fn each_gate_can_be_switched_on() {
     assert_eq!((gates::KNOWN.out_of_reach(), gates::KNOWN.untold()), (vec![], vec![]));
@@ -571,13 +521,14 @@ fn each_gate_can_be_switched_on() {
 
 #[tokio::test(start_paused = true)]
 async fn each_gate_changes_what_it_names() {
-    // Those of kinds are seen in their own crate, each on both sides.
-    let of_kinds = |feature: &Feature| kinds::gates::SWITCHED.contains(feature);
+    // Those of kinds, clients and the log are seen in their own crates, each on both sides.
+    let others = [kinds::gates::SWITCHED, client::features::GATES, component_base::logging::GATES];
+    let of_others = |feature: &Feature| others.iter().any(|list| list.contains(feature));
     let mut rows: Vec<Feature> = ROWS.iter().map(|row| row.feature).collect();
     rows.sort_unstable();
     let locked = |feature: &Feature| feature.gate().at(BINARY).is_some_and(|step| step.locked);
     let switches = gates::KNOWN.features().filter(|feature| gates::KNOWN.switches(*feature));
-    let switches = switches.filter(|feature| !of_kinds(feature) && !locked(feature));
+    let switches = switches.filter(|feature| !of_others(feature) && !locked(feature));
     assert_eq!(rows, switches.collect::<Vec<_>>(), "each switch has a row");
     for row in ROWS {
         for (side, expected) in [(true, row.on), (false, row.off)] {

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use base::{Rng, TaskGroup};
+use component_base::lifecycle::Lifecycle;
 use component_base::serving::ServerHandle;
 use component_base::tls::{ClientTls, ServerTrust};
 use futures_util::StreamExt as _;
@@ -37,8 +38,16 @@ impl Sockets {
 
     /// The same with another configuration.
     pub(super) async fn with(change: impl FnOnce(&mut ServerConfig)) -> Self {
+        Self::as_process(|lifecycle| lifecycle, change).await
+    }
+
+    /// The same of a process that was started in another way.
+    pub(super) async fn as_process(
+        process: impl FnOnce(Lifecycle) -> Lifecycle,
+        change: impl FnOnce(&mut ServerConfig),
+    ) -> Self {
         component_base::tls::install_default();
-        let api = Api::with(|config| {
+        let api = Api::as_process(process, |config| {
             config.serving = Some(serving());
             change(config);
         })
@@ -77,6 +86,10 @@ impl Sockets {
 
     pub(super) async fn connect(&self) -> TlsStream<TcpStream> {
         let tls = ClientTls { alpn: vec![b"http/1.1".to_vec()], ..ClientTls::new(ServerTrust::Anyone) };
+        self.connect_with(&tls).await
+    }
+
+    pub(super) async fn connect_with(&self, tls: &ClientTls) -> TlsStream<TcpStream> {
         let tcp = TcpStream::connect(self.handle.address()).await.unwrap();
         let connector = TlsConnector::from(tls.config().unwrap());
         connector.connect(tls.name_for("127.0.0.1").unwrap(), tcp).await.unwrap()

@@ -457,7 +457,6 @@ pub(super) static ROLES: &[RoleFact] = &[
             rule(&["get", "list", "watch"], &["node.k8s.io"], &["runtimeclasses"]),
             rule(&["get"], &["resource.k8s.io"], &["resourceclaims"]),
             rule(&["deletecollection"], &["resource.k8s.io"], &["resourceslices"]),
-            rule(&["get"], &[""], &["serviceaccounts"]),
         ],
     },
     RoleFact {

@@ -3,7 +3,7 @@
 
 use api_types::rbac_v1::ClusterRole;
 use component_base::shared_gates::{
-    API_SERVER_IDENTITY, CLUSTER_TRUST_BUNDLE, DEVICE_TAINT_RULES, GENERIC_WORKLOAD, GROUP_CLAIMS,
+    API_SERVER_IDENTITY, CLUSTER_TRUST_BUNDLE, CREDENTIAL_TOKENS, DEVICE_TAINT_RULES, GENERIC_WORKLOAD, GROUP_CLAIMS,
     POD_CERTIFICATE_REQUEST, POOL_STATUS, STORAGE_VERSION_API, STORAGE_VERSION_MIGRATOR, WORKLOAD_WITH_JOB,
 };
 use component_base::{Feature, Gates};
@@ -110,6 +110,7 @@ struct More {
 }
 
 static MORE: &[More] = &[
+    More { feature: CREDENTIAL_TOKENS, role: "system:node", rules: &[rule(&["get"], &[""], &["serviceaccounts"])] },
     More {
         feature: CLUSTER_TRUST_BUNDLE,
         role: "system:node",

@@ -11,7 +11,7 @@ use api_types::authentication_v1::UserInfo;
 use api_types::rbac_v1::PolicyRule;
 use async_trait::async_trait;
 use component_base::Gates;
-use component_base::shared_gates::POD_CERTIFICATE_REQUEST;
+use component_base::shared_gates::{CREDENTIAL_TOKENS, POD_CERTIFICATE_REQUEST};
 
 pub use graph::{Graph, NodeObject};
 use graph::{Kind, Vertex};
@@ -32,6 +32,8 @@ pub struct NodeAuthorizer {
     rules: Vec<PolicyRule>,
     /// Nodes ask for certificates of their pods.
     pod_certificates: bool,
+    /// Nodes look at the accounts of their pods: for those certificates, or for tokens that open registries.
+    reads_accounts: bool,
 }
 
 /// Allowed, or refused with the reason for the caller.
@@ -43,7 +45,8 @@ impl NodeAuthorizer {
     pub fn new(graph: Arc<Graph>, gates: &Gates) -> Self {
         let role = bootstrap::cluster_roles_with(gates).into_iter().find(|role| role.metadata.name == ROLE);
         let pod_certificates = gates.enabled(POD_CERTIFICATE_REQUEST);
-        Self { graph, rules: role.map(|role| role.rules).unwrap_or_default(), pod_certificates }
+        let reads_accounts = pod_certificates || gates.enabled(CREDENTIAL_TOKENS);
+        Self { graph, rules: role.map(|role| role.rules).unwrap_or_default(), pod_certificates, reads_accounts }
     }
 
     /// Decides about one request.
@@ -158,7 +161,9 @@ impl NodeAuthorizer {
 
     fn service_account(&self, node: &str, attributes: &Attributes) -> Allowed {
         match attributes.verb.as_str() {
-            "get" if attributes.subresource.is_empty() => self.linked(node, attributes, Kind::ServiceAccount),
+            "get" if attributes.subresource.is_empty() && self.reads_accounts => {
+                self.linked(node, attributes, Kind::ServiceAccount)
+            }
             "create" => {
                 let one = !attributes.name.is_empty();
                 allow_if(one, "can only create tokens for individual service accounts")?;

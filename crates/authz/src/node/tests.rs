@@ -2,7 +2,7 @@
 
 use api_machinery::object;
 use api_types::core_v1::{PersistentVolume, Pod};
-use component_base::shared_gates::CLUSTER_TRUST_BUNDLE;
+use component_base::shared_gates::{CLUSTER_TRUST_BUNDLE, CREDENTIAL_TOKENS};
 use serde_json::{Value, json};
 
 use super::*;
@@ -187,6 +187,24 @@ fn what_is_behind_gates_is_nobodys_without_them() {
         let outcome = ask(&authorizer, "one", question);
         assert_eq!((outcome.decision, outcome.reason.as_str()), (Decision::NoOpinion, ""), "{question}");
     }
+}
+
+#[test]
+fn accounts_are_read_where_something_is_made_of_them() {
+    let read = |credentials: bool, certificates: bool| {
+        let gates = Gates::default().with(CREDENTIAL_TOKENS, credentials).with(POD_CERTIFICATE_REQUEST, certificates);
+        let graph = authorizer().graph;
+        ask(&NodeAuthorizer::new(graph, &gates), "one", "get /serviceaccounts n/robot")
+    };
+    for (credentials, certificates, expected) in [
+        (true, false, Decision::Allow),
+        (false, true, Decision::Allow),
+        (true, true, Decision::Allow),
+        (false, false, Decision::NoOpinion),
+    ] {
+        assert_eq!(read(credentials, certificates).decision, expected, "{credentials} {certificates}");
+    }
+    assert_eq!(read(false, false).reason, "can only create tokens for individual service accounts");
 }
 
 #[test]

@@ -17,8 +17,8 @@ use crate::strategy::Strategy;
 use crate::table::Cell;
 use api_machinery::value::Value;
 use api_types::core_v1::PodCondition;
-use api_types::core_v1::PodSpec;
 use api_types::core_v1::constants::pod_phase;
+use api_types::core_v1::{PodSpec, ResourceList};
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
     short_names: &["po"],
@@ -96,6 +96,21 @@ impl TypedRules for PodRules {
             used: |pod| pod_status::has_image_volumes(&pod.status),
             drop: |pod| pod_status::drop_image_volumes(&mut pod.status),
         },
+        Gated {
+            features: &[gates::POD_LEVEL_RESIZE],
+            used: |pod| pod.status.resources.is_some() || !pod.status.allocated_resources.is_empty(),
+            drop: |pod| (pod.status.resources, pod.status.allocated_resources) = (None, ResourceList::new()),
+        },
+        Gated {
+            features: &[gates::RESOURCE_HEALTH],
+            used: |pod| pod_status::tells_health(&pod.status),
+            drop: |pod| pod_status::drop_health(&mut pod.status),
+        },
+        Gated {
+            features: &[gates::RESOURCE_HEALTH_MESSAGE],
+            used: |pod| pod_status::has_health_messages(&pod.status),
+            drop: |pod| pod_status::drop_health_messages(&mut pod.status),
+        },
     ];
 
     fn reset_fields(subresource: &str) -> &'static [&'static str] {
@@ -148,7 +163,7 @@ impl TypedRules for PodRules {
                 return;
             }
             Endpoint::Other("ephemeralcontainers") => pod_update::prepare_ephemeral(object, old),
-            Endpoint::Other("resize") => pod_update::prepare_resize(object, old),
+            Endpoint::Other("resize") => pod_update::prepare_resize(object, old, &cx.gates),
             Endpoint::Main | Endpoint::Other(_) => {}
         }
         crate::pod_spec::disabled::drop_fields(&mut object.spec, Some(&old.spec), &cx.gates);

@@ -3,11 +3,16 @@
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::reflect::equal_structs;
 use api_types::core_v1::{Container, Pod, ResourceList, ResourceRequirements};
+use component_helpers::pod_state::is_sidecar;
 use feature_gates::Gates;
 
+use crate::gates::{POD_LEVEL_RESIZE, RESIZE_INIT_CONTAINERS};
 use crate::pod_spec::validation as pod_spec;
 
 const ONLY_COMPUTE: &str = "only cpu and memory resources are mutable";
+/// Upstream's words, with the name of its own switch.
+const NO_POD_LEVEL: &str = "resize of pods with pod-level resources is forbidden when \
+                            InPlacePodLevelResourcesVerticalScalingEnabled feature gate is disabled";
 
 /// Checks a pod whose resources are to replace those of `old`.
 pub(super) fn validate(pod: &Pod, old: &Pod, gates: &Gates) -> ErrorList {
@@ -25,12 +30,19 @@ pub(super) fn validate(pod: &Pod, old: &Pod, gates: &Gates) -> ErrorList {
     if running.is_some_and(|status| status.resources.is_none()) {
         errors.push(path.forbidden("Pod running on node without support for resize"));
     }
-    validate_pod_level(&path, pod, old, &mut errors);
+    if !gates.enabled(POD_LEVEL_RESIZE) {
+        if pod.spec.resources.is_some() || old.spec.resources.is_some() {
+            errors.push(root.forbidden(NO_POD_LEVEL));
+            return errors;
+        }
+    } else {
+        validate_pod_level(&path, pod, old, &mut errors);
+    }
     if !old.status.node_allocatable_resource_claim_statuses.is_empty() {
         errors.push(path.forbidden("pods with node allocatable resource claims cannot be resized"));
     }
     if has_same_containers(&path, pod, old, &mut errors) {
-        validate_containers(&path, pod, old, &mut errors);
+        validate_containers(&path, pod, old, gates, &mut errors);
         if errors.is_empty() && !equal_structs(&put_back(pod, old).spec, &old.spec) {
             errors.push(path.forbidden(ONLY_COMPUTE));
         }
@@ -112,12 +124,29 @@ fn lists<'a>(pod: &'a Pod, old: &'a Pod) -> Lists<'a> {
     ]
 }
 
-fn validate_containers(path: &Path, pod: &Pod, old: &Pod, errors: &mut ErrorList) {
+fn validate_containers(path: &Path, pod: &Pod, old: &Pod, gates: &Gates, errors: &mut ErrorList) {
     for (field, new, stored) in lists(pod, old) {
         for (index, (new, stored)) in new.iter().zip(stored).enumerate() {
             let at = path.child(field).index(index);
+            validate_removal(&at, new, stored, errors);
+            if field != "containers" && !is_sidecar(stored) && !gates.enabled(RESIZE_INIT_CONTAINERS) {
+                if !equal_structs(new, stored) {
+                    errors.push(path.forbidden("resources for non-sidecar init containers are immutable"));
+                }
+                continue;
+            }
             validate_container(path, &at, field == "containers", new, stored, errors);
         }
+    }
+}
+
+fn validate_removal(path: &Path, new: &Container, stored: &Container, errors: &mut ErrorList) {
+    let at = path.child("resources");
+    if removed(&new.resources.requests, &stored.resources.requests) {
+        errors.push(at.child("requests").forbidden("resource requests cannot be removed"));
+    }
+    if removed(&new.resources.limits, &stored.resources.limits) {
+        errors.push(at.child("limits").forbidden("resource limits cannot be removed"));
     }
 }
 
@@ -129,13 +158,6 @@ fn validate_container(
     stored: &Container,
     errors: &mut ErrorList,
 ) {
-    let at = path.child("resources");
-    if removed(&new.resources.requests, &stored.resources.requests) {
-        errors.push(at.child("requests").forbidden("resource requests cannot be removed"));
-    }
-    if removed(&new.resources.limits, &stored.resources.limits) {
-        errors.push(at.child("limits").forbidden("resource limits cannot be removed"));
-    }
     // Claims are compared with none at all, so that containers with claims are never resized.
     let mut comparable = stored.clone();
     comparable.resources.claims.clear();
@@ -152,9 +174,8 @@ fn validate_container(
     if other {
         errors.push(path.forbidden("only cpu and memory resources for init or sidecar containers are mutable"));
     }
-    let sidecar = stored.restart_policy.as_deref() == Some("Always");
     let restarts = new.resize_policy.iter().any(|policy| policy.restart_policy == "RestartContainer");
-    if changed && !sidecar && restarts {
+    if changed && !is_sidecar(stored) && restarts {
         let detail = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized";
         errors.push(path.forbidden(detail));
     }

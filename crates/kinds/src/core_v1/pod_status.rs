@@ -49,10 +49,37 @@ pub(super) fn has_image_volumes(status: &PodStatus) -> bool {
 
 /// Tells nothing of them.
 pub(super) fn drop_image_volumes(status: &mut PodStatus) {
+    each_status(status, |one| one.volume_mounts.iter_mut().for_each(|mount| mount.volume_status = None));
+}
+
+/// Whether a status tells of the health of devices.
+pub(super) fn tells_health(status: &PodStatus) -> bool {
+    let lists = [&status.container_statuses, &status.init_container_statuses, &status.ephemeral_container_statuses];
+    lists.into_iter().flatten().any(|one| !one.allocated_resources_status.is_empty())
+}
+
+/// Tells nothing of it.
+pub(super) fn drop_health(status: &mut PodStatus) {
+    each_status(status, |one| one.allocated_resources_status.clear());
+}
+
+/// Whether a status says in words what is wrong with a device.
+pub(super) fn has_health_messages(status: &PodStatus) -> bool {
+    let lists = [&status.container_statuses, &status.init_container_statuses, &status.ephemeral_container_statuses];
+    let mut devices = lists.into_iter().flatten().flat_map(|one| &one.allocated_resources_status);
+    devices.any(|own| own.resources.iter().any(|device| device.message.is_some()))
+}
+
+/// Says nothing of it.
+pub(super) fn drop_health_messages(status: &mut PodStatus) {
+    each_status(status, |one| {
+        one.allocated_resources_status.iter_mut().flat_map(|own| &mut own.resources).for_each(|own| own.message = None);
+    });
+}
+
+fn each_status(status: &mut PodStatus, change: impl FnMut(&mut ContainerStatus)) {
     let all = status.container_statuses.iter_mut().chain(&mut status.init_container_statuses);
-    for mount in all.chain(&mut status.ephemeral_container_statuses).flat_map(|one| &mut one.volume_mounts) {
-        mount.volume_status = None;
-    }
+    all.chain(&mut status.ephemeral_container_statuses).for_each(change);
 }
 
 /// What is told of the spelling of addresses.

@@ -7,6 +7,7 @@ use api_machinery::reflect::equal_structs;
 use api_types::core_v1::{Affinity, Container, NodeSelector, NodeSelectorTerm, Pod, PodSpec, Toleration};
 use feature_gates::Gates;
 
+use crate::gates::POD_LEVEL_RESIZE;
 use crate::internal_json;
 use crate::pod_spec::validation as pod_spec;
 
@@ -224,7 +225,7 @@ pub(super) fn validate_ephemeral(pod: &Pod, old: &Pod, gates: &Gates) -> ErrorLi
 }
 
 /// Takes only resources and resize policies of the request, where its containers are those that are stored.
-pub(super) fn prepare_resize(pod: &mut Pod, old: &Pod) {
+pub(super) fn prepare_resize(pod: &mut Pod, old: &Pod, gates: &Gates) {
     restore(pod, old);
     let names = |containers: &[Container]| containers.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
     let same = |new: &[Container], old: &[Container]| names(new) == names(old);
@@ -238,7 +239,9 @@ pub(super) fn prepare_resize(pod: &mut Pod, old: &Pod) {
         stored.resources.clone_from(&new.resources);
         stored.resize_policy.clone_from(&new.resize_policy);
     }
-    spec.resources.clone_from(&pod.spec.resources);
+    if gates.enabled(POD_LEVEL_RESIZE) {
+        spec.resources.clone_from(&pod.spec.resources);
+    }
     pod.spec = spec;
 }
 

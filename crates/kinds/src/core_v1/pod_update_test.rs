@@ -4,6 +4,7 @@ use api_machinery::quantity::Quantity;
 use api_types::core_v1::{EphemeralContainer, PodSchedulingGate};
 
 use super::*;
+use crate::gates::RESIZE_INIT_CONTAINERS;
 
 fn pod() -> Pod {
     let text = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"n"},"spec":{"containers":[
@@ -116,14 +117,14 @@ fn resizes_change_compute_and_keep_the_class() {
             resources.requests.insert("ephemeral-storage".into(), Quantity::parse(memory).expect("a quantity"));
         }
         new.spec.hostname = "dropped".into();
-        prepare_resize(&mut new, &old);
+        prepare_resize(&mut new, &old, &Gates::default());
         first_lines(&super::super::pod_resize::validate(&new, &old, &Gates::default()))
     };
     assert_eq!(resized("1500m", None), Vec::<String>::new());
     let mut whole = old.clone();
     let limits = [("hugepages-2Mi".to_owned(), Quantity::parse("2Mi").expect("a quantity"))];
     whole.spec.resources.get_or_insert_default().limits = limits.into();
-    prepare_resize(&mut whole, &old);
+    prepare_resize(&mut whole, &old, &Gates::default());
     let text = "spec: Forbidden: only cpu and memory resources are mutable at pod-level";
     assert!(
         first_lines(&super::super::pod_resize::validate(&whole, &old, &Gates::default()))
@@ -134,6 +135,51 @@ fn resizes_change_compute_and_keep_the_class() {
     let text =
         "spec.containers[0].resources.requests: Invalid value: \"3\": must be less than or equal to cpu limit of 2";
     assert_eq!(resized("3", None), [text]);
+}
+
+#[test]
+fn resizes_without_gates_keep_to_containers() {
+    let more = |list: &mut api_types::core_v1::ResourceList, cpu: &str| {
+        list.insert("cpu".into(), Quantity::parse(cpu).expect("a quantity"));
+    };
+    let resized = |off, change: fn(&mut Pod), grow: &dyn Fn(&mut Pod)| {
+        let gates = Gates::default().with(off, false);
+        let mut old = pod();
+        change(&mut old);
+        let mut new = old.clone();
+        grow(&mut new);
+        prepare_resize(&mut new, &old, &gates);
+        let errors = super::super::pod_resize::validate(&new, &old, &gates);
+        (equal_structs(&new.spec, &old.spec), first_lines(&errors))
+    };
+    let of_pod = |pod: &mut Pod| more(&mut pod.spec.resources.get_or_insert_default().requests, "1900m");
+    let text = "[]: Forbidden: resize of pods with pod-level resources is forbidden when \
+                InPlacePodLevelResourcesVerticalScalingEnabled feature gate is disabled";
+    let whole = |pod: &mut Pod| {
+        let cpu = Quantity::parse("1800m").expect("a quantity");
+        pod.spec.resources.get_or_insert_default().requests.insert("cpu".into(), cpu);
+    };
+    let (same, errors) = resized(POD_LEVEL_RESIZE, whole, &of_pod);
+    assert!(same && errors.iter().any(|error| error == text), "{errors:?}");
+    let (same, errors) = resized(POD_LEVEL_RESIZE, |_| {}, &of_pod);
+    assert_eq!((same, errors), (true, vec![]), "who has none gets none");
+
+    let with_init = |pod: &mut Pod| {
+        let mut init = pod.spec.containers[0].clone();
+        init.name = "init".into();
+        pod.spec.init_containers = vec![init];
+    };
+    let of_init = |pod: &mut Pod| more(&mut pod.spec.init_containers[0].resources.requests, "1500m");
+    let (_, errors) = resized(RESIZE_INIT_CONTAINERS, with_init, &of_init);
+    assert_eq!(errors, ["spec: Forbidden: resources for non-sidecar init containers are immutable"]);
+    let (_, errors) = resized(POD_LEVEL_RESIZE, with_init, &of_init);
+    assert_eq!(errors, Vec::<String>::new());
+    let sidecar = |pod: &mut Pod| {
+        let mut init = pod.spec.containers[0].clone();
+        (init.name, init.restart_policy) = ("init".into(), Some("Always".into()));
+        pod.spec.init_containers = vec![init];
+    };
+    assert_eq!(resized(RESIZE_INIT_CONTAINERS, sidecar, &of_init).1, Vec::<String>::new());
 }
 
 #[test]

@@ -116,3 +116,35 @@ fn validate_change(path: &Path, spec: &ServiceCIDRSpec, old: &ServiceCIDRSpec, e
         validate_new(path, spec, errors);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use api_machinery::meta::Condition;
+
+    use super::*;
+
+    #[test]
+    fn a_status_is_written_with_the_rest_without_the_gate() {
+        let with = |type_: &str| {
+            let mut object = ServiceCIDR::default();
+            object.status.conditions = vec![Condition { type_: type_.into(), ..Condition::default() }];
+            object
+        };
+        for (gate, endpoint, expected) in [
+            (true, Endpoint::Main, "old"),
+            (false, Endpoint::Main, "new"),
+            (true, Endpoint::Status, "new"),
+            (false, Endpoint::Status, "new"),
+        ] {
+            let gates = Gates::default().with(SERVICE_CIDR_STATUS, gate);
+            let (mut object, old) = (with("new"), with("old"));
+            ServiceCIDRRules::prepare_update(
+                &RuleContext { gates, ..RuleContext::default() },
+                endpoint,
+                &mut object,
+                &old,
+            );
+            assert_eq!(object.status.conditions[0].type_, expected, "{gate} {endpoint:?}");
+        }
+    }
+}

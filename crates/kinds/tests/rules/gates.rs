@@ -17,6 +17,34 @@ const WORKLOADS: &str = "scheduling.k8s.io/v1alpha2/workloads";
 const SLICES: &str = "resource.k8s.io/resourceslices";
 
 const ROWS: &[Row] = &[
+    (
+        "pods",
+        &[gates::POD_LEVEL_RESOURCES],
+        "1907m",
+        r#"{"spec":{"resources":{"requests":{"cpu":"1907m"}},"containers":[{"name":"c"}]}}"#,
+    ),
+    (
+        "apps/deployments",
+        &[gates::POD_LEVEL_RESOURCES],
+        "1907m",
+        r#"{"spec":{"template":{"spec":{"resources":{"requests":{"cpu":"1907m"}}}}}}"#,
+    ),
+    ("pods", &[gates::POD_LEVEL_RESIZE], "1907m", r#"{"status":{"resources":{"requests":{"cpu":"1907m"}}}}"#),
+    ("pods", &[gates::POD_LEVEL_RESIZE], "1907m", r#"{"status":{"allocatedResources":{"cpu":"1907m"}}}"#),
+    (
+        "pods",
+        &[gates::RESOURCE_HEALTH],
+        "allocatedResourcesStatus",
+        r#"{"status":{"containerStatuses":[{"name":"c","allocatedResourcesStatus":[{"name":"a.b/c","resources":[
+            {"resourceID":"d","health":"Healthy"}]}]}]}}"#,
+    ),
+    (
+        "pods",
+        &[gates::RESOURCE_HEALTH_MESSAGE],
+        "hot",
+        r#"{"status":{"containerStatuses":[{"name":"c","allocatedResourcesStatus":[{"name":"a.b/c","resources":[
+            {"resourceID":"d","health":"Unhealthy","message":"hot"}]}]}]}}"#,
+    ),
     ("pods", &[gates::GENERIC_WORKLOAD], "schedulingGroup", r#"{"spec":{"schedulingGroup":{"podGroupName":"g"}}}"#),
     (
         "pods",

@@ -181,6 +181,45 @@ async fn history_that_is_gone_is_an_event_of_the_watch() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn without_the_gate_a_watch_begins_with_what_is_at_hand_and_marks_nothing() {
+    for uncached in [false, true] {
+        let fixture = Fixture::with(|options| {
+            options.gates = options.gates.with(crate::WATCH_LIST, false);
+            if uncached {
+                options.uncached.insert("configmaps".into());
+            }
+        })
+        .await;
+        let (maps, cx) = (fixture.resource("configmaps"), fixture.cx("default"));
+        let first = maps.create(&cx, config_map("a", ""), &Hooks::none()).await.unwrap().item;
+        maps.create(&cx, config_map("b", ""), &Hooks::none()).await.unwrap();
+        // The cache has seen both.
+        maps.list(&cx, &ListOptions::default()).await.unwrap();
+        for (version, expected) in [
+            (String::new(), &["ADDED a", "ADDED b"][..]),
+            ("0".to_owned(), &["ADDED a", "ADDED b"]),
+            (first.revision().to_string(), &["ADDED b"]),
+        ] {
+            let options = ListOptions {
+                resource_version: version.clone(),
+                allow_watch_bookmarks: true,
+                ..ListOptions::default()
+            };
+            let mut watch = maps.watch(&cx, &options, None).await.unwrap();
+            assert_eq!(said(&mut watch).await, expected, "{version} {uncached}");
+        }
+        let wanted = ListOptions {
+            send_initial_events: Some(true),
+            resource_version_match: "NotOlderThan".into(),
+            ..ListOptions::default()
+        };
+        assert_eq!(maps.watch(&cx, &wanted, None).await.err().map(|error| error.code), Some(422));
+        let mut own = maps.follow().await.unwrap();
+        assert_eq!(said(&mut own).await, ["ADDED a", "ADDED b", "BOOKMARK true"], "the server itself, {uncached}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_slow_watcher_falls_out_and_is_told() {
     let fixture = Fixture::new().await;
     let (maps, cx) = (fixture.resource("configmaps"), fixture.cx("default"));

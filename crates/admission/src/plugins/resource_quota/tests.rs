@@ -185,6 +185,24 @@ async fn updates_are_charged_for_what_they_add() {
 }
 
 #[tokio::test]
+async fn what_a_pod_asks_for_as_a_whole_is_charged_where_it_counts() {
+    let mut old = pod("cpu=500m");
+    old.spec.resources.get_or_insert_default().requests = amounts("cpu=2");
+    old.metadata.resource_version = "1".into();
+    let mut new = old.clone();
+    new.spec.active_deadline_seconds = Some(60);
+    let update = Attributes { operation: Operation::Update, ..attributes("pods") };
+    for (pod_level_resources, expected) in [(true, "cpu=2"), (false, "cpu=500m")] {
+        let mut quota = quota("cpu=4", "cpu=0");
+        quota.spec.scopes = vec!["Terminating".into()];
+        let fixture = fixture(&[quota]);
+        let plugin = (ENTRY.build)(&crate::Settings { pod_level_resources, ..crate::Settings::default() });
+        plugin.validate(&fixture.context(), &update, Some(&new), Some(&old)).await.unwrap();
+        assert_eq!(used(&fixture), [expected], "{pod_level_resources}");
+    }
+}
+
+#[tokio::test]
 async fn pods_are_charged_when_they_come_into_a_scope() {
     let scoped = |scope: &str| {
         let mut quota = quota("pods=1", "pods=0");
