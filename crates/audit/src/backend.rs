@@ -19,6 +19,8 @@ const TRUNCATE: &str = "truncate";
 const MAX_WAITING_BYTES: usize = 256 * 1024 * 1024;
 /// Events that are sent at once where nothing says fewer.
 const MAX_EVENTS: usize = 1000;
+/// How often others have their turn before what has come is sent, where nobody said how long to wait.
+const MOST_TURNS: usize = 16;
 
 /// What becomes of a request while its event is on the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -262,13 +264,7 @@ impl Worker {
             return events;
         }
         if self.gather.max_wait.is_zero() {
-            // Other requests that are ready end before this task is polled again: one write is for all of them.
-            tokio::task::yield_now().await;
-            while events.len() < most
-                && let Ok(waiting) = self.waiting.try_recv()
-            {
-                events.push(waiting);
-            }
+            self.take_along(&mut events, most).await;
             return events;
         }
         let mut patience = std::pin::pin!(tokio::time::sleep(self.gather.max_wait));
@@ -281,6 +277,23 @@ impl Worker {
             }
         }
         events
+    }
+
+    /// Adds what comes while others have something to do: requests that are ready come to their ends, and one write is for
+    /// all of them. What a write costs is mostly the way to another thread and back.
+    async fn take_along(&mut self, events: &mut Vec<Waiting>, most: usize) {
+        for _ in 0..MOST_TURNS {
+            tokio::task::yield_now().await;
+            let before = events.len();
+            while events.len() < most
+                && let Ok(waiting) = self.waiting.try_recv()
+            {
+                events.push(waiting);
+            }
+            if events.len() == before {
+                break;
+            }
+        }
     }
 
     /// Takes what waits, and waits for something. Once this closes, only what is there already comes.
