@@ -109,7 +109,8 @@ impl Resource {
 
     async fn attempt_update(&self, request: &Request<'_>, live: &Live) -> Result<Swap, ApiError> {
         let served = self.to_served(Arc::clone(&live.item)).await?;
-        let old = served.object();
+        // It is about to be an older version of the object, which nobody will ask for.
+        let old = &*served.shared_for_once();
         let mut object = request.change.apply(Some(old))?;
         self.check_identity(request, &*object)?;
         self.check_uid(request, &mut *object, old)?;
@@ -313,7 +314,7 @@ impl Resource {
         let mut live = self.store.read(&relative).await?.0;
         loop {
             let Some(seen) = live else { return Err(ApiError::not_found(&self.group_resource, name)) };
-            let object = change(seen.item.object())?;
+            let object = change(&*seen.item.shared_for_once())?;
             if cx.dry_run {
                 let view = Stored::unwritten(Arc::clone(&relative), seen.item.revision(), object);
                 return Ok(Arc::new(view));

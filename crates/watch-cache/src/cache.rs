@@ -20,7 +20,7 @@ use crate::direct::PAGE_KEYS;
 use crate::log::{Batch, Log};
 use crate::own_writes::{Announcement, OwnWrites};
 use crate::packed::Packer;
-use crate::rest::Rounds;
+use crate::rest::Rest;
 use crate::signal::Signal;
 use crate::snapshot::{Index, Matcher, Scope, Snapshot};
 use crate::{CacheCounts, CacheError, Codec, CorruptObject, Pace, Stored, Watcher};
@@ -386,13 +386,14 @@ impl Cache {
     async fn follow(&self, epoch: &Epoch) -> FeedError {
         let _end = epoch.token.clone().drop_guard();
         let everything = KeyRange::prefix(Key::from(self.options.prefix.as_str()));
-        let mut rounds = Rounds::new(self.clock.monotonic());
+        let mut rest = Rest::new(self.clock.monotonic());
         loop {
             let after = epoch.revision.get();
             let mut stream = self.backend.watch(everything.clone(), after);
             *self.progress.lock() = stream.progress_handle();
-            while let Some(item) = self.next_of(&mut stream, epoch, &mut rounds).await {
+            while let Some(item) = self.next_of(&mut stream, epoch, &mut rest).await {
                 let (events, other) = with_those_at_hand(&mut stream, item);
+                rest.hear(&events, self.clock.monotonic());
                 if let Err(error) = self.apply(epoch, &events) {
                     return error;
                 }
@@ -418,15 +419,15 @@ impl Cache {
         &self,
         stream: &mut EventStream,
         epoch: &Epoch,
-        rounds: &mut Rounds,
+        rest: &mut Rest,
     ) -> Option<Result<WatchItem, StorageError>> {
         loop {
             tokio::select! {
                 biased;
-                () = rounds.due() => {
+                () = rest.due() => {
                     let now = self.clock.monotonic();
-                    let put = rounds.part(&epoch.snapshot(), &self.codec, now);
-                    epoch.publish(|log| log.settle(&put, now));
+                    let settled = rest.part(&epoch.log, &self.codec, now);
+                    epoch.publish(|log| log.settle(&settled, now));
                 }
                 item = stream.next() => return item,
             }

@@ -97,6 +97,11 @@ impl Change {
         size_of::<Self>() + kept.map_or(0, |stored| stored.size_bytes())
     }
 
+    /// How long the stored form of what it led to is, or of what was deleted.
+    pub(crate) fn stored_bytes(&self) -> usize {
+        self.current.as_ref().or(self.previous.as_ref()).map_or(0, |stored| stored.stored_bytes())
+    }
+
     /// What a watcher with this filter sees of it: nothing, or its kind and the object to show. A deletion shows the
     /// previous content with the revision of the change, and so does leaving a selection.
     pub(crate) fn seen_through(&self, matches: impl Fn(&Stored) -> bool) -> Option<(ChangeKind, Arc<Stored>)> {

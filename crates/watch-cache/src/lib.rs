@@ -19,6 +19,7 @@ mod log;
 mod own_writes;
 mod pace;
 mod packed;
+mod past;
 mod rest;
 mod signal;
 mod snapshot;

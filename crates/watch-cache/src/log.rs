@@ -56,6 +56,22 @@ pub(crate) struct Gathering {
     changes: Vec<Arc<Change>>,
 }
 
+/// What is kept in another way from now on.
+#[derive(Default)]
+pub(crate) struct Settled {
+    /// Objects of the newest state.
+    pub(crate) objects: Vec<Arc<Stored>>,
+    /// Changes, with what they led to wherever that is.
+    pub(crate) changes: Vec<Arc<Change>>,
+}
+
+/// A state with objects kept in another way.
+fn keeping<'a>(snapshot: &Snapshot, objects: impl Iterator<Item = &'a Arc<Stored>>) -> Arc<Snapshot> {
+    let mut snapshot = Snapshot::clone(snapshot);
+    objects.for_each(|stored| snapshot.keep_as(stored));
+    Arc::new(snapshot)
+}
+
 struct Bucket {
     changes: VecDeque<Arc<Change>>,
     /// Changes with lower numbers may be missing.
@@ -77,6 +93,18 @@ impl Bucket {
         self.notify.notify_waiters();
     }
 
+    /// Where the change of this number is, or the first one after it.
+    fn index_of(&self, sequence: u64) -> usize {
+        self.changes.partition_point(|change| change.sequence < sequence)
+    }
+
+    /// Keeps a change in another way; gives it as it was, if it is here.
+    fn keep_as(&mut self, change: &Arc<Change>) -> Option<Arc<Change>> {
+        let at = self.index_of(change.sequence);
+        let kept = self.changes.get_mut(at).filter(|kept| kept.sequence == change.sequence)?;
+        Some(std::mem::replace(kept, Arc::clone(change)))
+    }
+
     fn drop_oldest(&mut self, change: &Change) {
         if self.changes.front().is_some_and(|front| front.sequence == change.sequence) {
             self.changes.pop_front();
@@ -95,8 +123,7 @@ impl Bucket {
         if from < self.complete_from {
             return Err(FellOut);
         }
-        let at = self.changes.partition_point(|change| change.sequence < from);
-        out.extend(self.changes.iter().skip(at).take(BATCH).cloned());
+        out.extend(self.changes.range(self.index_of(from)..).take(BATCH).cloned());
         Ok(())
     }
 }
@@ -178,12 +205,28 @@ impl Log {
         }
     }
 
-    /// Keeps objects in another way, and lets go of what is too old.
-    pub(crate) fn settle(&mut self, objects: &[Arc<Stored>], now: Instant) {
-        let mut snapshot = Snapshot::clone(&self.snapshot);
-        objects.iter().for_each(|stored| snapshot.keep_as(stored));
-        self.snapshot = Arc::new(snapshot);
+    /// Keeps objects and changes in another way, and lets go of what is too old.
+    pub(crate) fn settle(&mut self, settled: &Settled, now: Instant) {
+        let led_to: Vec<_> = settled.changes.iter().filter_map(|change| change.current.clone()).collect();
+        self.snapshot = keeping(&self.snapshot, settled.objects.iter().chain(&led_to));
+        if !led_to.is_empty() {
+            self.checkpoints.iter_mut().for_each(|checkpoint| *checkpoint = keeping(checkpoint, led_to.iter()));
+        }
+        for change in &settled.changes {
+            // Its scopes are read from the former one, whose objects may be awake.
+            let Some(former) = self.main.keep_as(change) else { continue };
+            for scope in self.scopes_of(&former) {
+                if let Some(bucket) = self.buckets.get_mut(&scope) {
+                    bucket.keep_as(change);
+                }
+            }
+        }
         self.trim(now);
+    }
+
+    /// The changes from this number on.
+    pub(crate) fn changes_from(&self, sequence: u64) -> impl Iterator<Item = &Arc<Change>> {
+        self.main.changes.range(self.main.index_of(sequence)..)
     }
 
     fn append(&mut self, change: &Arc<Change>) {
@@ -281,8 +324,7 @@ impl Log {
     pub(crate) fn gather(&self, scope: &Scope, gathering: &mut Gathering) -> bool {
         let inside =
             |stored: &Option<Arc<Stored>>| stored.as_ref().is_some_and(|stored| scope.contains(stored, &self.indexes));
-        let at = self.main.changes.partition_point(|change| change.sequence < gathering.next);
-        for change in self.main.changes.iter().skip(at).take(GATHERED_AT_ONCE) {
+        for change in self.changes_from(gathering.next).take(GATHERED_AT_ONCE) {
             gathering.next = change.sequence + 1;
             if inside(&change.current) || inside(&change.previous) {
                 gathering.changes.push(Arc::clone(change));

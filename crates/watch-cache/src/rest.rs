@@ -3,9 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::RwLock;
+use storage::{Event, EventBatch};
 use tokio::time::Instant;
 
+use crate::log::{Log, Settled};
 use crate::packed::Packer;
+use crate::past::{LARGE, Past};
 use crate::{Codec, Snapshot, Stored};
 
 /// From the end of a round to the next. An object is at rest after one to two of them in which it is not asked for.
@@ -18,8 +22,43 @@ const BYTES_AT_ONCE: usize = 256 << 10;
 /// How many are looked at in a part.
 const LOOKED_AT_ONCE: usize = 4_096;
 
+/// What a cache puts to rest, and when.
+pub(crate) struct Rest {
+    rounds: Rounds,
+    past: Past,
+}
+
+impl Rest {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { rounds: Rounds::new(now), past: Past::default() }
+    }
+
+    /// Hears of what was written.
+    pub(crate) fn hear(&mut self, batches: &[EventBatch], now: Instant) {
+        let mut events = batches.iter().flat_map(|batch| batch.events.iter());
+        if events.any(|event| matches!(event, Event::Put { kv, .. } if kv.value.len() >= LARGE)) {
+            self.past.heard_of_large(now);
+        }
+    }
+
+    /// Waits until something is to be done.
+    pub(crate) async fn due(&self) {
+        let due = self.past.due().map_or(self.rounds.due, |due| due.min(self.rounds.due));
+        tokio::time::sleep_until(due).await;
+    }
+
+    /// Does the next part of what is due.
+    pub(crate) fn part(&mut self, log: &RwLock<Log>, codec: &Arc<dyn Codec>, now: Instant) -> Settled {
+        if self.past.due().is_some_and(|due| due <= now) {
+            return self.past.large(log, codec, now);
+        }
+        let snapshot = Arc::clone(log.read().snapshot());
+        Settled { objects: self.rounds.part(&snapshot, codec, now), ..self.past.old(log, codec, now) }
+    }
+}
+
 /// Where a cache's round is.
-pub(crate) struct Rounds {
+struct Rounds {
     due: Instant,
     /// The first key that was not looked at yet.
     from: Arc<str>,
@@ -27,17 +66,12 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    pub(crate) fn new(now: Instant) -> Self {
+    fn new(now: Instant) -> Self {
         Self { due: now + ROUND, from: "".into(), packer: Packer::default() }
     }
 
-    /// Waits until the next part of a round is due.
-    pub(crate) async fn due(&self) {
-        tokio::time::sleep_until(self.due).await;
-    }
-
     /// The objects of the next part that can be kept at rest.
-    pub(crate) fn part(&mut self, snapshot: &Snapshot, codec: &Arc<dyn Codec>, now: Instant) -> Vec<Arc<Stored>> {
+    fn part(&mut self, snapshot: &Snapshot, codec: &Arc<dyn Codec>, now: Instant) -> Vec<Arc<Stored>> {
         let (mut put, mut bytes) = (Vec::new(), 0);
         for (looked_at, stored) in snapshot.range("", &self.from).enumerate() {
             if looked_at == LOOKED_AT_ONCE || put.len() == PUT_AT_ONCE || bytes >= BYTES_AT_ONCE {
@@ -73,6 +107,10 @@ mod tests {
         log
     }
 
+    fn of(objects: &[Arc<Stored>]) -> Settled {
+        Settled { objects: objects.to_vec(), ..Settled::default() }
+    }
+
     fn codec() -> Arc<dyn Codec> {
         Arc::new(JsonCodec)
     }
@@ -89,7 +127,7 @@ mod tests {
         let mut rounds = Rounds::new(now);
         let mut round = |log: &mut Log| {
             let put = rounds.part(&Arc::clone(log.snapshot()), &codec(), now);
-            log.settle(&put, now);
+            log.settle(&of(&put), now);
         };
         let two = Arc::clone(log.snapshot().get("a/two").unwrap());
         assert_eq!(two.object().meta().labels["colour"], "red");
@@ -119,7 +157,7 @@ mod tests {
         let mut rounds = Rounds::new(now);
         let mut round = |log: &mut Log| {
             let put = rounds.part(&Arc::clone(log.snapshot()), &codec(), now);
-            log.settle(&put, now);
+            log.settle(&of(&put), now);
             put.len()
         };
         assert_eq!([round(&mut log), round(&mut log)], [3, 0], "put to rest, and left alone");
@@ -177,7 +215,7 @@ mod tests {
         let (mut rounds, later) = (Rounds::new(now), now + WINDOW * 2);
         for _ in (0..log.snapshot().len()).step_by(PUT_AT_ONCE) {
             let put = rounds.part(&Arc::clone(log.snapshot()), &codec(), now);
-            log.settle(&put, later);
+            log.settle(&of(&put), later);
         }
         assert_eq!(at_rest(&log).len(), log.snapshot().len());
         assert!(first.upgrade().is_none());
@@ -191,7 +229,7 @@ mod tests {
         let put = Rounds::new(now).part(log.snapshot(), &codec(), now);
         let changes = vec![("a/one".into(), Some(stored("a/one", 3, "blue")))];
         log.apply(vec![Batch { revision: Revision(3), changes }], now);
-        log.settle(&put, now);
+        log.settle(&of(&put), now);
         let kept = log.snapshot().get("a/one").unwrap();
         assert_eq!((put.len(), kept.revision(), kept.is_at_rest()), (1, Revision(3), false));
     }

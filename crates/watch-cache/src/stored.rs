@@ -317,6 +317,12 @@ impl Stored {
         Arc::clone(self.awake())
     }
 
+    /// The object, shared, for somebody who will not ask again: one at rest is read for that, and stays at rest.
+    #[must_use]
+    pub fn shared_for_once(&self) -> Arc<dyn Object> {
+        self.object.get().map_or_else(|| self.read_again().into(), Arc::clone)
+    }
+
     /// The object, shared, if it is a `T`.
     #[must_use]
     pub fn shared<T: Object>(&self) -> Option<Arc<T>> {

@@ -10,6 +10,7 @@ use storage::{Backend, Expect, Memory, MemoryOptions, Revision, Write};
 
 use crate::cache::AT_HAND;
 use crate::log::{Batch, CHECKPOINT_EVERY, Log};
+use crate::past::{LARGE, SETTLED};
 use crate::rest::ROUND;
 use crate::*;
 
@@ -317,6 +318,12 @@ async fn what_is_not_asked_for_is_put_to_rest_and_nobody_is_told() {
     fixture.put("a/one", "green").await;
     assert_eq!(told(watcher.next().await), "MODIFIED a/one");
     assert_eq!(colour(of("a/one").object()).as_deref(), Some("green"));
+
+    let large = fixture.put("a/large", &"x".repeat(LARGE)).await;
+    fixture.cache.not_older_than(large).await.unwrap();
+    assert!(!of("a/large").is_at_rest());
+    tokio::time::sleep(SETTLED * 2).await;
+    assert!(of("a/large").is_at_rest() && !of("a/one").is_at_rest(), "what is large does not wait for a round");
 }
 
 #[tokio::test(start_paused = true)]

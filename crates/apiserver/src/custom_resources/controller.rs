@@ -12,7 +12,7 @@ use api_types::apiextensions_v1::{CustomResourceDefinition, CustomResourceDefini
 use async_trait::async_trait;
 use kinds::apiextensions_v1::{FINALIZER, has_readable_bundle};
 use parking_lot::Mutex;
-use registry::{ChangeKind, Event, Resource};
+use registry::{ChangeKind, Event, Resource, Stored};
 use tokio::sync::mpsc;
 
 use super::cleanup::Emptied;
@@ -72,6 +72,7 @@ impl PostStartHook for DefinitionController {
             definitions: Definitions::default(),
             installed: BTreeMap::new(),
             dirty: BTreeMap::new(),
+            heard: BTreeMap::new(),
             cleanups: BTreeMap::new(),
             judgements: Judgements::default(),
             emptied: mpsc::channel(EMPTIED_MAX),
@@ -100,6 +101,9 @@ struct Follower {
     /// The definitions that something has to be done about, by name, as they were last seen. No other is kept: all of
     /// them with their schemas would be most of what a server of many definitions takes.
     dirty: BTreeMap<String, Option<Known>>,
+    /// The definitions that events have told of and nobody has looked at yet, as the last of them had it: they may be at rest
+    /// already.
+    heard: BTreeMap<String, Arc<Stored>>,
     /// The definitions whose objects are being deleted, by uid, and whether all are gone.
     cleanups: BTreeMap<String, bool>,
     judgements: Judgements,
@@ -169,12 +173,14 @@ impl Follower {
     fn take(&mut self, event: Option<Event>, filling: &mut Filling) -> ControlFlow<()> {
         match event {
             Some(Event::Change(change)) => {
-                let Some(known) = Known::new(change.item.shared_object()) else { return ControlFlow::Continue(()) };
-                filling.unseen.remove(&known.get().metadata.name);
+                // They are in no namespace: their names are their keys.
+                let name = change.item.key().to_string();
+                filling.unseen.remove(&name);
                 if change.kind == ChangeKind::Deleted {
-                    self.forget(&known.get().metadata.name);
+                    self.heard.remove(&name);
+                    self.forget(&name);
                 } else {
-                    self.learn(known);
+                    self.heard.insert(name, change.item);
                 }
             }
             Some(Event::Bookmark { initial_events_end: true, .. }) => {
@@ -189,6 +195,12 @@ impl Follower {
             None => return ControlFlow::Break(()),
         }
         ControlFlow::Continue(())
+    }
+
+    /// Looks at what was heard of, each as it was last.
+    fn learn_what_was_heard(&mut self) {
+        let heard = std::mem::take(&mut self.heard).into_values();
+        heard.filter_map(|item| Known::new(item.shared_for_once())).for_each(|known| self.learn(known));
     }
 
     fn learn(&mut self, known: Known) {
@@ -222,6 +234,7 @@ impl Follower {
     /// Brings the definitions that something has to be done about up to date, the oldest first, as they keep their names;
     /// those that fail stay noted.
     async fn reconcile(&mut self) {
+        self.learn_what_was_heard();
         let age = |name: &String| self.definitions.get(name).map(|own| own.created);
         let mut due: Vec<_> =
             std::mem::take(&mut self.dirty).into_iter().map(|(name, known)| (age(&name), name, known)).collect();
@@ -237,7 +250,7 @@ impl Follower {
     /// A definition as its cache holds it. The cache is never older than what was told of it, and where the definition is
     /// gone an event that says so is on its way.
     fn at_hand(&self, name: &str) -> Option<Known> {
-        Known::new(self.resource.one_at_hand("", name)?.shared_object())
+        Known::new(self.resource.one_at_hand("", name)?.shared_for_once())
     }
 
     fn withdraw(&mut self, name: &str) {
