@@ -103,7 +103,7 @@ impl Past {
         if let Some(known) = known.filter(|own| own.revision() == stored.revision() && own.is_at_rest()) {
             return Arc::clone(known);
         }
-        stored.put_to_rest(codec, &mut self.packer).unwrap_or_else(|| Arc::clone(stored))
+        stored.put_to_rest_early(codec, &mut self.packer).unwrap_or_else(|| Arc::clone(stored))
     }
 }
 
@@ -194,6 +194,11 @@ mod tests {
         assert_eq!((again.revision, again.current.as_ref().unwrap().json()), (Revision(4), text), "it is as it was");
         let before = log.changes_from(3).next().unwrap().previous.clone().unwrap();
         assert!(Arc::ptr_eq(&before, again.current.as_ref().unwrap()), "one of each version");
+
+        let packed = before.put_to_rest(&codec(), &mut Packer::default()).expect("it is packed once more");
+        assert_eq!(packed.json(), before.json());
+        let packed = packed.put_to_rest(&codec(), &mut Packer::default()).expect("it was asked for");
+        assert!(packed.put_to_rest(&codec(), &mut Packer::default()).is_none(), "and then left alone");
     }
 
     /// A watcher of a scope goes on in its own list of the log's changes.

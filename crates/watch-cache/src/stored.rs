@@ -52,6 +52,8 @@ struct Resting {
     /// Of the encoding.
     form: Form,
     packed: Packed,
+    /// Whether it was put to rest while others were being written.
+    early: bool,
 }
 
 /// A type of media.
@@ -143,18 +145,32 @@ impl Stored {
     /// message does; what was only written as one may be nested deeper than any that is read.
     #[must_use]
     pub(crate) fn put_to_rest(&self, codec: &Arc<dyn Codec>, packer: &mut Packer) -> Option<Arc<Self>> {
+        self.rested(codec, packer, false)
+    }
+
+    /// The same while others are still being written: it lies among what they take in memory then, and is packed once more
+    /// when it is put to rest the next time, so that it keeps none of that.
+    #[must_use]
+    pub(crate) fn put_to_rest_early(&self, codec: &Arc<dyn Codec>, packer: &mut Packer) -> Option<Arc<Self>> {
+        self.rested(codec, packer, true)
+    }
+
+    fn rested(&self, codec: &Arc<dyn Codec>, packer: &mut Packer, early: bool) -> Option<Arc<Self>> {
         let object = self.object.get();
         if object.is_some_and(|object| Arc::strong_count(object) > 1) {
             return None;
         }
         let resting = match (&self.at_rest, object) {
+            (Some(resting), _) if resting.early && !early => {
+                Resting { packed: packer.pack(&resting.packed.unpack()), early, ..resting.clone() }
+            }
             (Some(resting), _) => {
                 let has_more = object.is_some() || self.encodings.get().is_some() || !self.views.lock().is_empty();
                 has_more.then(|| resting.clone())?
             }
             (None, object) => {
                 let (form, bytes) = self.encoding_of(object?, codec)?;
-                Resting { codec: Arc::clone(codec), form, packed: packer.pack(&bytes) }
+                Resting { codec: Arc::clone(codec), form, packed: packer.pack(&bytes), early }
             }
         };
         Some(Arc::new(Self {
