@@ -310,6 +310,7 @@ mod tests {
             exec: Arc::new(FakeExec::new()),
             events: Arc::new(RecordedEvents::default()),
             labels: Labels::default(),
+            quotas: None,
             trust_bundles: None,
             certificates: None,
             metrics: KubeletMetrics::unseen(),

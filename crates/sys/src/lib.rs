@@ -1,6 +1,6 @@
-//! The machine behind traits: programs, processes, mounts, cgroups, network namespaces, the packet filter, links and
-//! routes. Each has a Linux implementation and a fake that records, so that what a component *asks* of the machine is
-//! tested without root. Knows no Kubernetes words. The only crate with `unsafe` and with `Command`.
+//! The machine behind traits: programs, processes, mounts, project quotas, cgroups, network namespaces, the packet filter,
+//! links and routes. Each has a Linux implementation and a fake that records, so that what a component *asks* of the machine
+//! is tested without root. Knows no Kubernetes words. The only crate with `unsafe` and with `Command`.
 //!
 //! `proc`, `topology`, `selinux`, `fs` and `tree` have no fake: they work under a directory that a test chooses. `allocator` is what the binaries
 //! allocate with.
@@ -16,6 +16,7 @@ pub mod netns;
 pub mod packet_filter;
 pub mod proc;
 pub mod process;
+pub mod project_quota;
 pub mod selinux;
 pub mod topology;
 pub mod tree;

@@ -24,7 +24,7 @@ use crate::resources::{PodGroups, node_usage};
 use crate::runtime::figures::{Figures, Source};
 use crate::runtime::labels;
 use crate::runtime::sandbox::log_directory;
-use crate::volumes::{Layout, Plugin};
+use crate::volumes::{Layout, Plugin, ScratchQuotas};
 
 /// Entries looked at in one walk; what lies beyond is not counted.
 const MAX_ENTRIES: usize = 1_000_000;
@@ -54,6 +54,8 @@ pub struct Measure {
     /// Gate `KubeletSeparateDiskGC` (KEP-4191): images may lie on another disk than what containers write. Without it nothing
     /// is judged where they do.
     pub separate_disks: bool,
+    /// Who counts scratch space; `None` while the feature is off.
+    pub quotas: Option<Arc<ScratchQuotas>>,
     /// Who tells what pods as a whole use.
     pub source: Source,
     pub clock: SharedClock,
@@ -144,7 +146,9 @@ impl Measure {
             return found.0.clone();
         }
         let (layout, logs, own) = (self.layout.clone(), log_directory(&self.pod_logs_dir, pod), Arc::clone(pod));
-        let found = tokio::task::spawn_blocking(move || walk(&layout, &logs, &own)).await.unwrap_or_default();
+        let quotas = self.quotas.clone();
+        let walk = move || walk(&layout, &logs, &own, quotas.as_deref());
+        let found = tokio::task::spawn_blocking(walk).await.unwrap_or_default();
         let mut walked = self.walked.lock();
         // Of pods that are gone nobody asks again.
         walked.retain(|_, (at, _)| is_fresh(*at));
@@ -223,7 +227,7 @@ fn container_use(stats: &ContainerStats, disk: &Disk) -> ContainerUse {
 }
 
 /// Looks at everything that a pod has on the disk beside its containers' layers.
-fn walk(layout: &Layout, logs: &Path, pod: &Pod) -> Disk {
+fn walk(layout: &Layout, logs: &Path, pod: &Pod, quotas: Option<&ScratchQuotas>) -> Disk {
     let mut disk = Disk { other: used(&layout.hosts_file(&pod.metadata.uid)), ..Disk::default() };
     for entry in std::fs::read_dir(logs).into_iter().flatten().flatten() {
         let room = used(&entry.path());
@@ -241,7 +245,12 @@ fn walk(layout: &Layout, logs: &Path, pod: &Pod) -> Disk {
             (None, None) => continue,
         };
         let path = layout.volume(&pod.metadata.uid, plugin, &volume.name);
-        disk.volumes.push(VolumeUse { name: volume.name.clone(), used: used(&path), in_memory });
+        let counted = quotas.zip(source.empty_dir.as_ref()).and_then(|(quotas, own)| quotas.used(pod, own, &path));
+        let used = match counted {
+            Some(counted) => Room { bytes: counted.bytes, inodes: counted.inodes },
+            None => used(&path),
+        };
+        disk.volumes.push(VolumeUse { name: volume.name.clone(), used, in_memory });
     }
     disk
 }
@@ -275,6 +284,7 @@ fn used(path: &Path) -> Room {
 #[cfg(test)]
 mod tests {
     use api_types::core_v1::{EmptyDirVolumeSource, Volume, VolumeSource};
+    use sys::project_quota::{FakeProjectQuotas, ProjectQuotas as _, ProjectUse};
 
     use super::*;
 
@@ -297,10 +307,19 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, vec![1_u8; *size]).unwrap();
         }
-        let disk = walk(&layout, &logs, &pod);
+        let disk = walk(&layout, &logs, &pod, None);
         assert!(disk.volumes[0].used.bytes >= 8192 && disk.volumes[0].used.inodes == 3, "{disk:?}");
         assert!(disk.logs["main"].bytes >= 4096 && disk.logs["main"].inodes == 2);
         assert_eq!(disk.other.inodes, 1);
+        let quotas = FakeProjectQuotas::counting();
+        let (project, counted) = (1_048_577, ProjectUse { bytes: 5, inodes: 7 });
+        quotas.assign(&layout.volume("u", Plugin::EmptyDir, "v"), project).unwrap();
+        quotas.uses(project, counted);
+        let quotas = ScratchQuotas::new(Arc::new(quotas), dir.path());
+        let volume = |pod: &Pod| walk(&layout, &logs, pod, Some(&quotas)).volumes[0].used;
+        assert_eq!(volume(&pod).inodes, 3, "users of the node could cheat");
+        pod.spec.host_users = Some(false);
+        assert_eq!(volume(&pod), Room { bytes: 5, inodes: 7 });
         assert_eq!(used(Path::new("/nowhere")), Room::default());
     }
 

@@ -50,6 +50,7 @@ fn set_with(dir: &tempfile::TempDir, mounts: Arc<dyn Mounts>, objects: FixedObje
         exec: Arc::new(FakeExec::new()),
         events: Arc::new(RecordedEvents::default()),
         labels: Labels::default(),
+        quotas: None,
         trust_bundles: None,
         certificates: None,
         metrics: KubeletMetrics::unseen(),

@@ -14,6 +14,7 @@ use super::error::VolumeError;
 use super::file_error::FileError;
 use super::layout::{Layout, Plugin};
 use super::ownership::{Access, When, give_to_group};
+use super::scratch_quota::ScratchQuotas;
 use super::spec::nested_mount_points;
 use super::sub_path;
 use super::writer::{self, Payload};
@@ -29,6 +30,8 @@ pub(super) struct Disk {
     pub(super) node: Arc<dyn NodeView>,
     pub(super) clock: SharedClock,
     pub(super) rng: SharedRng,
+    /// None while the feature is off.
+    pub(super) quotas: Option<Arc<ScratchQuotas>>,
 }
 
 impl Disk {
@@ -44,11 +47,17 @@ impl Disk {
             let on_disk = source.medium.is_empty();
             // Memory is gone after a reboot, its directory is not.
             if on_disk || self.mounts.is_mount_point(path)? {
+                if let Some(quotas) = &self.quotas {
+                    quotas.adopt(pod, source, path);
+                }
                 return Ok(());
             }
         }
         let memory = self.node.node().and_then(|node| Some(node.status.allocatable.get("memory")?.value()));
         empty_dir::set_up(&*self.mounts, pod, source, path, memory)?;
+        if let Some(quotas) = &self.quotas {
+            quotas.assign(pod, source, path);
+        }
         if let Some(group) = fs_group(pod) {
             give(path, group, Access::ReadWrite, When::Always)?;
         }
@@ -153,12 +162,21 @@ impl Disk {
         let path = layout.volume(uid, plugin, name);
         if path.exists() {
             self.unmount_all(&path)?;
+            if plugin == Plugin::EmptyDir {
+                self.clear_quota(&path);
+            }
         }
         let marks = [layout.ready_mark(uid, name), layout.given_mark(uid, plugin, name)];
         for tree in [path.as_path()].into_iter().chain(marks.iter().filter_map(|mark| mark.parent())) {
             sys::fs::remove_tree(tree).map_err(FileError::of("remove", tree))?;
         }
         Ok(())
+    }
+
+    fn clear_quota(&self, path: &Path) {
+        if let Some(quotas) = &self.quotas {
+            quotas.clear(path);
+        }
     }
 
     /// The volumes that have a directory: the pod's uid, the plugin, and the directory's name.
@@ -194,6 +212,10 @@ impl Disk {
             return Ok(());
         }
         self.unmount_all(&volumes)?;
+        if self.quotas.is_some() {
+            let entries = std::fs::read_dir(volumes.join(Plugin::EmptyDir.directory())).into_iter().flatten();
+            entries.flatten().for_each(|entry| self.clear_quota(&entry.path()));
+        }
         let removed = sys::fs::remove_tree(&volumes).and_then(|()| sys::fs::remove_tree(&layout.plugins(uid)));
         Ok(removed.map_err(FileError::of("remove", &volumes))?)
     }
@@ -254,9 +276,48 @@ mod tests {
     use api_types::core_v1::PodSecurityContext;
     use base::{Rng, SystemClock};
     use sys::mounts::FakeMounts;
+    use sys::project_quota::{FakeProjectQuotas, ProjectQuotas as _};
 
     use super::*;
     use crate::node::FixedNode;
+    use crate::volumes::project_files::ProjectFiles;
+
+    #[test]
+    fn scratch_space_is_a_project_from_its_beginning_to_its_end() {
+        let (dir, fake) = (tempfile::tempdir().unwrap(), Arc::new(FakeProjectQuotas::counting()));
+        let disk = Disk {
+            layout: Layout::new(dir.path().join("kubelet")),
+            mounts: Arc::new(FakeMounts::new()),
+            node: Arc::new(FixedNode::default()),
+            clock: SystemClock::shared(),
+            rng: Rng::seeded(1),
+            quotas: Some(ScratchQuotas::new(fake.clone(), dir.path())),
+        };
+        let mut pod = Pod::default();
+        pod.metadata.uid = "u".into();
+        pod.spec.host_users = Some(false);
+        let source = EmptyDirVolumeSource::default();
+        let noted = || std::fs::read_to_string(dir.path().join("projects")).unwrap().lines().count();
+        for name in ["one", "two", "three"] {
+            let volume = Volume { name: name.into(), ..Volume::default() };
+            let path = disk.layout.volume("u", Plugin::EmptyDir, name);
+            disk.empty_dir(&pod, &volume, &source, &path).unwrap();
+            assert!(fake.project(&path).unwrap() > 0);
+            // Another kubelet, on a machine whose `/etc` is new.
+            std::fs::remove_file(dir.path().join("projects")).unwrap();
+            disk.empty_dir(&pod, &volume, &source, &path).unwrap();
+            assert_eq!(noted(), 1);
+            let files = ProjectFiles::in_directory(dir.path());
+            files.note(Path::new("/another"), 11).unwrap();
+            match name {
+                "one" => disk.tear_down_volume("u", Plugin::EmptyDir, name).unwrap(),
+                "two" => disk.tear_down("u").unwrap(),
+                _ => disk.remove_pod("u").unwrap(),
+            }
+            assert_eq!(noted(), 1, "{name}: all but that of another");
+            assert!(!path.exists());
+        }
+    }
 
     #[test]
     fn a_claimed_directory_is_given_to_the_group_once_for_each_mount() {
@@ -268,6 +329,7 @@ mod tests {
             node: Arc::new(FixedNode::default()),
             clock: SystemClock::shared(),
             rng: Rng::seeded(1),
+            quotas: None,
         };
         let group = i64::from(std::fs::metadata(dir.path()).unwrap().gid());
         let mut pod = Pod::default();

@@ -55,6 +55,7 @@ pub(in crate::volumes) fn tools(
         node: Arc::new(FixedNode::default()),
         clock: SystemClock::shared(),
         rng: Rng::seeded(1),
+        quotas: None,
     });
     Arc::new(Tools {
         disk,

@@ -26,6 +26,7 @@ use super::payload::MadeOf;
 use super::plugin::{StagedDevice, VolumeSpec};
 use super::plugins::{Plugins, Tools};
 use super::reconcile::{Operation, Step, plan};
+use super::scratch_quota::ScratchQuotas;
 use super::selinux::{LabelError, Labelled, Labelling, Labels};
 use super::spec::{Kind, Refused, device_names, kind_of, mounted_names, used};
 use super::world::{ActualStateOfWorld, DesiredStateOfWorld, DesiredVolume, Done, Identity, MountedVolume, VolumeName};
@@ -63,6 +64,8 @@ pub struct VolumeDeps {
     pub labels: Labels,
     /// None while the feature is off.
     pub trust_bundles: Option<TrustBundles>,
+    /// None while the feature is off.
+    pub quotas: Option<Arc<ScratchQuotas>>,
     /// None while the feature is off, or without an API server.
     pub certificates: Option<PodCertificates>,
     pub metrics: Arc<KubeletMetrics>,
@@ -113,9 +116,9 @@ struct Failure {
 impl VolumeSet {
     pub fn new(deps: VolumeDeps) -> Arc<Self> {
         let VolumeDeps { layout, mounts, objects, client, node, clock, rng, csi, exec, .. } = deps;
-        let VolumeDeps { events, labels, trust_bundles, certificates, metrics, .. } = deps;
+        let VolumeDeps { events, labels, quotas, trust_bundles, certificates, metrics, .. } = deps;
         let tokens = client.as_ref().map(Tokens::new);
-        let disk = Arc::new(Disk { layout, mounts, node, clock, rng });
+        let disk = Arc::new(Disk { layout, mounts, node, clock, rng, quotas });
         let calls = FileCalls::default();
         let made_of = MadeOf { objects, tokens, trust_bundles, certificates };
         let tools = Arc::new(Tools { disk, calls, made_of, client, csi, exec, events, labels, metrics });

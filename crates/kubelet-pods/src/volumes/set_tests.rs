@@ -52,6 +52,7 @@ fn parts_with(root: &Path, exec: Arc<FakeExec>) -> (Arc<FakeMounts>, Arc<FixedOb
         exec,
         events: Arc::new(RecordedEvents::default()),
         labels: Labels::default(),
+        quotas: None,
         trust_bundles: None,
         certificates: None,
         metrics: KubeletMetrics::unseen(),

@@ -121,6 +121,7 @@ impl Bench {
             exec,
             events: self.events.clone(),
             labels: self.labels.clone(),
+            quotas: None,
             trust_bundles: None,
             certificates: None,
             metrics: self.metrics.clone(),
