@@ -9,6 +9,7 @@ use api_machinery::status::ApiError;
 use api_machinery::value::Value;
 use async_trait::async_trait;
 use base::{SharedClock, SharedRng};
+use component_helpers::taints::Comparing;
 
 use crate::webhook::Callers;
 use crate::{ALL, Attributes, Lookup, Manifests, Pass, Recorder, Selection, Versions};
@@ -63,8 +64,8 @@ pub struct Settings {
 /// What a configuration says of a plugin, as the plugin's own type.
 pub type Configured = Arc<dyn Any + Send + Sync>;
 
-/// Reads what a configuration says of a plugin; nothing is given where it says nothing.
-pub type ReadConfiguration = fn(Option<&Value>) -> Result<Configured, String>;
+/// Reads what a configuration says of a plugin, of which tolerations may compare so; nothing is given where it says nothing.
+pub type ReadConfiguration = fn(Option<&Value>, Comparing) -> Result<Configured, String>;
 
 /// The configuration of a plugin is wrong, or missing where it may not be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -85,14 +86,18 @@ impl Configurations {
     ///
     /// # Errors
     /// What is wrong with each.
-    pub fn read(selection: &Selection, of: &BTreeMap<String, Value>) -> Result<Self, Vec<ConfigurationError>> {
+    pub fn read(
+        selection: &Selection,
+        of: &BTreeMap<String, Value>,
+        comparing: Comparing,
+    ) -> Result<Self, Vec<ConfigurationError>> {
         let (mut read_ones, mut problems) = (Self::default(), Vec::new());
         for entry in ALL {
             let (Some(read), value) = (entry.configuration, of.get(entry.name)) else { continue };
             if value.is_none() && !selection.chooses(entry) {
                 continue;
             }
-            match read(value) {
+            match read(value, comparing) {
                 Ok(configured) => read_ones.put(configured),
                 Err(why) => problems.push(ConfigurationError { plugin: entry.name, why }),
             }
@@ -224,7 +229,7 @@ mod tests {
         ] {
             let selection = Selection { enabled: vec![enabled.to_owned()], disabled: Vec::new() };
             let of = of.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-            let problems = Configurations::read(&selection, &of).err().unwrap_or_default();
+            let problems = Configurations::read(&selection, &of, Comparing::Texts).err().unwrap_or_default();
             let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
             assert_eq!(texts, expected, "{enabled} {of:?}");
         }

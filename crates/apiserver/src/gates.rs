@@ -1,16 +1,14 @@
 //! The feature gates whose two sides the server has. Code asks them where it acts (`docs/adr/0006-gates.md`).
 
 pub(crate) use component_base::shared_gates::{
-    API_SERVER_IDENTITY, CBOR, COORDINATED_ELECTION as COORDINATED, CREDENTIAL_TOKENS,
+    API_SERVER_IDENTITY, CBOR, CLEAR_NOMINATION, COORDINATED_ELECTION as COORDINATED, CREDENTIAL_TOKENS,
     DECLARED_FEATURES as NODE_DECLARED_FEATURES, DEVICE_TAINT_RULES, DEVICES, EXTEND_WEBSOCKETS, POOL_STATUS,
-    SPLIT_LOG_STREAMS, TOPOLOGY_LABELS, WORKLOAD_WITH_JOB,
+    REMOTE_UID, SPLIT_LOG_STREAMS, SUBJECT_UID, TOPOLOGY_LABELS, WORKLOAD_WITH_JOB,
 };
 use component_base::{Feature, Known, Part};
 
 /// Large answers are compressed for clients that take it.
 pub(crate) const COMPRESS: Feature = Feature::named("APIResponseCompression");
-/// A client certificate may state its user's uid.
-pub(crate) const SUBJECT_UID: Feature = Feature::named("AllowParsingUserUIDFromCertAuth");
 /// Who acts as somebody else may be allowed only a part of what the other may do.
 pub(crate) const CONSTRAINED_IMPERSONATION: Feature = Feature::named("ConstrainedImpersonation");
 /// Who tells which devices a claim has needs a right to it, and drivers one for their own.
@@ -23,8 +21,6 @@ pub(crate) const ISSUER_EGRESS: Feature = Feature::named("StructuredAuthenticati
 pub(crate) const JWKS_METRICS: Feature = Feature::named("StructuredAuthenticationConfigurationJWKSMetrics");
 /// Plug-ins of the deprecated version may keep the keys of what is stored.
 pub(crate) const KMS_V1: Feature = Feature::named("KMSv1");
-/// Servers behind this one are told of users' uids.
-pub(crate) const REMOTE_UID: Feature = Feature::named("RemoteRequestHeaderUID");
 /// Policies may change what is written.
 pub(crate) const MUTATING_POLICIES: Feature = Feature::named("MutatingAdmissionPolicy");
 
@@ -72,6 +68,7 @@ pub(crate) const KNOWN: Known = Known::switching(&[
         registry::UNSAFE_DELETION,
         registry::WATCH_LIST,
         API_SERVER_IDENTITY,
+        CLEAR_NOMINATION,
         CREDENTIAL_TOKENS,
         EXTEND_WEBSOCKETS,
         LIST_SIZES,
@@ -83,6 +80,7 @@ pub(crate) const KNOWN: Known = Known::switching(&[
         UNKNOWN_GO_AWAY,
         kinds::gates::COMPARING_TOLERATIONS,
         kinds::gates::HOST_NETWORK_USERS,
+        kinds::gates::SELINUX_MOUNT,
         kinds::gates::POD_DELETION_COST,
         kinds::gates::RELAXED_SERVICE_NAMES,
         kinds::gates::RESIZE_INIT_CONTAINERS,
@@ -121,6 +119,7 @@ pub(crate) const KNOWN: Known = Known::switching(&[
     kinds::gates::SWITCHED,
     client::features::GATES,
     component_base::logging::GATES,
+    component_base::metrics::GATES,
     component_base::zpages::GATES,
 ])
 .of(Part::ApiServer);

@@ -13,9 +13,6 @@ use crate::authenticator::{Authenticator, AuthnError};
 use crate::identity::{CREDENTIAL_ID_KEY, Identity, UserInfo, single_valued};
 use crate::verified_chains::VerifiedChains;
 
-/// Subject attribute that carries a uid.
-const UID_ATTRIBUTE: &str = "1.3.6.1.4.1.57683.2";
-
 /// Whether a uid is read from the subject: feature gate `AllowParsingUserUIDFromCertAuth`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubjectUid {
@@ -85,7 +82,7 @@ fn identity(leaf: &Certificate, subject_uid: SubjectUid) -> Result<Option<Identi
         return Ok(None);
     }
     let uid = match subject_uid {
-        SubjectUid::Parsed => uid(leaf)?,
+        SubjectUid::Parsed => subject.user_uid().map_err(|error| AuthnError::refused(error.to_string()))?.to_owned(),
         SubjectUid::Ignored => String::new(),
     };
     let user = UserInfo {
@@ -95,20 +92,6 @@ fn identity(leaf: &Certificate, subject_uid: SubjectUid) -> Result<Option<Identi
         extra: single_valued([(CREDENTIAL_ID_KEY, format!("X509SHA256={}", leaf.fingerprint_sha256()))]),
     };
     Ok(Some(Identity { certificate_ends: Some(leaf.not_after()), ..Identity::of(user) }))
-}
-
-fn uid(leaf: &Certificate) -> Result<String, AuthnError> {
-    let values: Option<Vec<&str>> = leaf.subject().values_of(UID_ATTRIBUTE).collect();
-    let values = values.ok_or_else(|| AuthnError::refused("unable to parse UID into a string"))?;
-    match values.as_slice() {
-        [] => Ok(String::new()),
-        [""] => Err(AuthnError::refused("UID cannot be an empty string")),
-        [uid] => Ok((*uid).to_owned()),
-        several => {
-            let text = format!("expected 1 UID, but found multiple: [{}]", several.join(" "));
-            Err(AuthnError::Refused(text))
-        }
-    }
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ async fn a_uid_in_the_subject_is_read_when_switched_on() {
     ];
     for (uids, expected) in cases {
         let mut attributes = vec![attribute("2.5.4.3", "alice")];
-        attributes.extend(uids.iter().map(|uid| attribute(UID_ATTRIBUTE, uid)));
+        attributes.extend(uids.iter().map(|uid| attribute(pki::USER_UID_DOTTED, uid)));
         let mut spec = pki::CertificateSpec::client("", &[], std::time::Duration::from_secs(60));
         spec.subject = pki::Name::from_attributes(attributes);
         let peer = issue(&ca, &spec);

@@ -7,6 +7,7 @@ use crate::library::{self, Library};
 
 pub mod authorizer;
 pub mod declared;
+mod devices;
 mod format;
 mod json_patch;
 mod lists;
@@ -17,6 +18,7 @@ mod semver;
 mod url;
 
 pub use authorizer::AUTHORIZER;
+pub use devices::DEVICES;
 pub use format::FORMAT;
 pub use json_patch::JSON_PATCH;
 pub use lists::LISTS;

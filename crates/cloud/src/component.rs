@@ -6,6 +6,7 @@ use std::time::Duration;
 use api_machinery::value::ValueMap;
 use component_base::flags::{Errors, Flag, FlagSet, GLOBAL, LOGS, METRICS, Options};
 use component_base::serving::{BoxError, secure_serving_flags};
+use component_base::shared_gates::RELEASE_LEASE_ON_EXIT;
 use component_base::{Component, Known, Lifecycle, Part, no_config_file};
 use controller::process::{CLIENT, DELEGATION, GENERIC, Leading, ProcessOptions, leader_election_flags, run_process};
 use controller::{ControllerSet, Environment, Selection, Stopped};
@@ -79,10 +80,12 @@ pub const COMPONENT: Component = Component {
         UNSUPPORTED,
     ],
     gates: Known::switching(&[
-        &[webhooks::GATE],
+        &[webhooks::GATE, RELEASE_LEASE_ON_EXIT],
+        controller::process::UID_GATES,
         component_base::zpages::GATES,
         client::features::GATES,
         component_base::logging::GATES,
+        component_base::metrics::GATES,
     ])
     .of(Part::Cloud),
     prepare: no_config_file,
@@ -106,7 +109,7 @@ pub(crate) struct Settings {
 /// When a flag is wrong, a controller cannot be built, or the leadership is lost.
 pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError> {
     let mut errors = Errors::new();
-    let process = ProcessOptions::from_options(NAME, &options, lifecycle.rng(), &mut errors)?;
+    let process = ProcessOptions::from_options(NAME, &options, lifecycle.rng(), lifecycle.gates(), &mut errors)?;
     let provider = errors.ok(provider(&options));
     let selection = errors.ok(Selection::parse(options.strings("controllers"), ALL));
     let syncs = options.int("concurrent-node-syncs");
@@ -146,7 +149,7 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
             Stopped::TimedOut(_) => Err("controller shutdown timeout reached".into()),
         }
     };
-    run_process(process, &lifecycle, checks, shown.into(), lead).await
+    run_process(process.releasing(lifecycle.gates()), &lifecycle, checks, shown.into(), lead).await
 }
 
 fn provider(options: &Options) -> Result<Arc<dyn Provider>, String> {
@@ -170,6 +173,11 @@ mod tests {
     #[test]
     fn each_gate_can_be_switched_on() {
         assert_eq!((COMPONENT.gates.out_of_reach(), COMPONENT.gates.untold()), (vec![], vec![]));
+    }
+
+    #[test]
+    fn no_gate_has_one_side_only() {
+        assert_eq!(COMPONENT.gates.one_sided(), [""; 0]);
     }
 
     #[test]

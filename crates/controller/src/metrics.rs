@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client::QueueMetrics;
-use component_base::metrics::{Counters, Desc, Gauges, Histograms, Metrics, Stability};
+use component_base::metrics::{Counters, Desc, Gauges, Histogram, Histograms, Metrics, Stability};
 
 /// 10 ns times powers of ten, as upstream.
 const BUCKETS: &[f64] = &[1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0];
@@ -75,8 +75,8 @@ impl QueueMetricFamilies {
 struct Series {
     depth: prometheus::Gauge,
     adds: prometheus::Counter,
-    queue_duration: prometheus::Histogram,
-    work_duration: prometheus::Histogram,
+    queue_duration: Histogram,
+    work_duration: Histogram,
     retries: prometheus::Counter,
 }
 

@@ -108,7 +108,7 @@ struct Config {
 
 fn config(options: &Options, lifecycle: &Lifecycle) -> Result<Config, BoxError> {
     let mut errors = Errors::new();
-    let mut process = ProcessOptions::from_options(NAME, options, lifecycle.rng(), &mut errors)?;
+    let mut process = ProcessOptions::from_options(NAME, options, lifecycle.rng(), lifecycle.gates(), &mut errors)?;
     errors.check(
         process.client.content == ContentType::Json,
         "--kube-api-content-type: snapshots are custom resources, which have application/json only",

@@ -1,8 +1,8 @@
 //! The features of allocation that can be off.
 
 pub use feature_gates::shared::{
-    ADMIN_ACCESS, BINDING_CONDITIONS, CONSUMABLE_CAPACITY, DEVICE_STATUS, DEVICE_TAINTS, PARTITIONABLE_DEVICES,
-    PRIORITIZED_LIST,
+    ADMIN_ACCESS, BINDING_CONDITIONS, CONSUMABLE_CAPACITY, DEVICE_STATUS, DEVICE_TAINTS, LIST_ATTRIBUTES,
+    PARTITIONABLE_DEVICES, PRIORITIZED_LIST,
 };
 use feature_gates::{Feature, Gates};
 
@@ -21,6 +21,8 @@ pub struct Features {
     pub consumable_capacity: bool,
     /// Devices may wait for conditions before their pod is bound.
     pub binding_conditions: bool,
+    /// Constraints look at attributes that are lists.
+    pub list_attributes: bool,
 }
 
 impl Features {
@@ -33,6 +35,7 @@ impl Features {
         CONSUMABLE_CAPACITY,
         BINDING_CONDITIONS,
         DEVICE_STATUS,
+        LIST_ATTRIBUTES,
     ];
 
     /// What is on.
@@ -45,6 +48,7 @@ impl Features {
             device_taints: gates.enabled(DEVICE_TAINTS),
             consumable_capacity: gates.enabled(CONSUMABLE_CAPACITY),
             binding_conditions: gates.enabled(BINDING_CONDITIONS) && gates.enabled(DEVICE_STATUS),
+            list_attributes: gates.enabled(LIST_ATTRIBUTES),
         }
     }
 }

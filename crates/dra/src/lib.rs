@@ -27,7 +27,7 @@ pub use allocated::{Allocated, DeviceUse};
 pub use allocator::{AllocateError, Allocator, CandidateNode, Inventory};
 pub use device_counts::DeviceCounts;
 pub use features::{
-    ADMIN_ACCESS, BINDING_CONDITIONS, CONSUMABLE_CAPACITY, DEVICE_STATUS, DEVICE_TAINTS, Features,
+    ADMIN_ACCESS, BINDING_CONDITIONS, CONSUMABLE_CAPACITY, DEVICE_STATUS, DEVICE_TAINTS, Features, LIST_ATTRIBUTES,
     PARTITIONABLE_DEVICES, PRIORITIZED_LIST,
 };
 pub use pools::Slices;

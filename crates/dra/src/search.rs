@@ -77,7 +77,7 @@ impl<'s, 'a: 's> Search<'s, 'a> {
     ) -> Self {
         let of_claim = |wanted: &Wanted<'a>| {
             let constraints = wanted.claim.spec.devices.constraints.iter();
-            constraints.filter_map(|own| Constraint::of(own, features.consumable_capacity)).collect()
+            constraints.filter_map(|own| Constraint::of(own, features)).collect()
         };
         Self {
             features,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api_types::resource_v1::{Device, DeviceAttribute};
 use cel::ast::Name;
-use cel::kubernetes::{Minor, PER_CALL_LIMIT, QuantityValue, SemverValue, environment as of_kubernetes};
+use cel::kubernetes::{DEVICES, Minor, PER_CALL_LIMIT, QuantityValue, SemverValue, environment as of_kubernetes};
 use cel::library::BINDINGS;
 use cel::{
     Budget, Built, Entries, Environment, Hints, Map, Object, ProgramCache, Range, Text, Type, TypeProvider, Value,
@@ -63,13 +63,24 @@ impl Hints for DeviceType {
     }
 }
 
+/// Whether expressions may ask what an attribute includes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Includes {
+    /// They may: they are stored already, or the gate `DRAListTypeAttributes` is on.
+    Known,
+    /// They may not.
+    Unknown,
+}
+
 /// What expressions about devices may use in a release.
 #[must_use]
-pub fn environment(release: Minor, shared: bool) -> Environment {
-    of_kubernetes(release)
-        .with_library(&BINDINGS)
-        .with_types(Arc::new(DeviceType { shared }))
-        .with_variable(VARIABLE, Type::object(DEVICE))
+pub fn environment(release: Minor, shared: bool, includes: Includes) -> Environment {
+    let environment = of_kubernetes(release).with_library(&BINDINGS);
+    let environment = match includes {
+        Includes::Known => environment.with_library(&DEVICES),
+        Includes::Unknown => environment,
+    };
+    environment.with_types(Arc::new(DeviceType { shared })).with_variable(VARIABLE, Type::object(DEVICE))
 }
 
 /// Why an expression does not tell whether it wants a device.
@@ -90,7 +101,7 @@ impl Selectors {
     /// No expression yet; whether devices say that claims may share them.
     #[must_use]
     pub fn new(shared: bool) -> Self {
-        Self(ProgramCache::new(environment(CURRENT, shared), KEPT))
+        Self(ProgramCache::new(environment(CURRENT, shared, Includes::Known), KEPT))
     }
 
     /// Whether an expression wants a driver's device.
@@ -135,7 +146,21 @@ fn text(text: &str) -> Value<'_> {
     Value::String(Text::Borrowed(text))
 }
 
+/// Lists come first, as upstream. Whether there may be any is decided where slices are written.
 fn attribute_value<'a>(name: &str, attribute: &'a DeviceAttribute) -> Result<Value<'a>, String> {
+    let (numbers, flags) = (&attribute.ints, &attribute.bools);
+    if !numbers.is_empty() {
+        return Ok(Value::list(numbers.iter().copied().map(Value::Int).collect()));
+    }
+    if !flags.is_empty() {
+        return Ok(Value::list(flags.iter().copied().map(Value::Bool).collect()));
+    }
+    if !attribute.strings.is_empty() {
+        return Ok(Value::list(attribute.strings.iter().map(|content| text(content)).collect()));
+    }
+    if !attribute.versions.is_empty() {
+        return attribute.versions.iter().map(|own| version(own)).collect::<Result<_, _>>().map(Value::list);
+    }
     if let Some(number) = attribute.int {
         return Ok(Value::Int(number));
     }
@@ -145,11 +170,13 @@ fn attribute_value<'a>(name: &str, attribute: &'a DeviceAttribute) -> Result<Val
     if let Some(content) = &attribute.string {
         return Ok(text(content));
     }
-    if let Some(version) = &attribute.version {
-        let parsed = SemverValue::parse(version).map_err(|error| format!("parse semantic version: {error}"))?;
-        return Ok(Value::opaque(parsed));
-    }
-    Err(format!("unsupported attribute value: {name}"))
+    let own = attribute.version.as_ref().ok_or_else(|| format!("unsupported attribute value: {name}"))?;
+    version(own)
+}
+
+fn version<'a>(text: &str) -> Result<Value<'a>, String> {
+    let parsed = SemverValue::parse(text).map_err(|error| format!("parse semantic version: {error}"))?;
+    Ok(Value::opaque(parsed))
 }
 
 /// Values by domain and name. A name without a domain is in the driver's.

@@ -18,6 +18,7 @@ const ALL: Features = Features {
     device_taints: true,
     consumable_capacity: true,
     binding_conditions: false,
+    list_attributes: true,
 };
 
 fn read<T: Reflect + Default>(manifest: &Value) -> Arc<T> {
@@ -334,6 +335,55 @@ fn constraints_tie_devices_together() {
     for (requests, constraints, expected) in cases {
         let outcome = World::of(devices.clone()).outcome(&[constrained(requests, constraints.clone())]);
         assert_eq!(outcome, expected, "{constraints}");
+    }
+}
+
+#[test]
+fn attributes_may_be_lists() {
+    let device = |name: &str, roots: &[&str]| json!({"name": name, "attributes": {"roots": {"strings": roots}}});
+    let devices = json!([
+        device("ab", &["a", "b"]),
+        device("bc", &["b", "c"]),
+        device("ca", &["c", "a"]),
+        device("d", &["d"]),
+        {"name": "b", "attributes": {"roots": {"string": "b"}}},
+        {"name": "n", "attributes": {"roots": {"ints": [1, 2]}}},
+        {"name": "v", "attributes": {"roots": {"versions": ["1.0.0", "2.0.0"]}}},
+    ]);
+    let outcome = |list_attributes: bool, expression: &str, count: i64, constraints: Value| {
+        let selectors = if expression.is_empty() { json!({}) } else { cel(expression) };
+        let world = World { features: Features { list_attributes, ..ALL }, ..World::of(devices.clone()) };
+        world.outcome(&[constrained(json!([request("r", count, selectors)]), constraints)])
+    };
+    let (same, different) = (json!([{"matchAttribute": "d/roots"}]), json!([{"distinctAttribute": "d/roots"}]));
+    for (on, count, constraints, expected) in [
+        (true, 2, &same, "r:ab,r:bc"),
+        // Any two of the first three have one in common, and all three have none.
+        (true, 3, &same, "r:ab,r:bc,r:b"),
+        (true, 4, &same, "-"),
+        (true, 4, &different, "r:ab,r:d,r:n,r:v"),
+        (true, 5, &different, "r:ca,r:d,r:b,r:n,r:v"),
+        (true, 6, &different, "-"),
+        (false, 1, &same, "r:b"),
+        (false, 2, &same, "-"),
+        (false, 2, &different, "-"),
+    ] {
+        assert_eq!(outcome(on, "", count, constraints.clone()), expected, "{on} {count} {constraints}");
+    }
+    // Expressions see lists whatever the gate says: it is about what may be written.
+    let attribute = "device.attributes['d'].roots";
+    for (expression, expected) in [
+        ("ATTRIBUTE.includes('c')", "r:bc"),
+        ("ATTRIBUTE.includes('d')", "r:d"),
+        ("ATTRIBUTE.includes(2)", "r:n"),
+        ("ATTRIBUTE.includes(semver('2.0.0'))", "r:v"),
+        ("ATTRIBUTE.includes('x')", "-"),
+        ("type(ATTRIBUTE) == string", "r:b"),
+    ] {
+        for on in [true, false] {
+            let expression = expression.replace("ATTRIBUTE", attribute);
+            assert_eq!(outcome(on, &expression, 1, json!([])), expected, "{on} {expression}");
+        }
     }
 }
 

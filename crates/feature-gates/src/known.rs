@@ -141,6 +141,15 @@ impl Known {
         self.features().filter(is_untold).collect()
     }
 
+    /// The gates that cannot have the value that they have not by default, as the code has one side only and some part of the
+    /// binary is in them. There should be none.
+    #[must_use]
+    pub fn one_sided(&self) -> Vec<&'static str> {
+        let is_locked = |feature: Feature| feature.gate().at(BINARY).is_some_and(|step| step.locked);
+        let is_one_sided = |feature: &Feature| !is_locked(*feature) && !self.takes_any(*feature);
+        self.features().filter(is_one_sided).map(Feature::name).collect()
+    }
+
     /// The gates that nobody can switch on, though the code has both sides, as they need others that are not to be had. There
     /// should be none.
     #[must_use]

@@ -4,6 +4,8 @@ use crate::feature::Feature;
 
 /// Constraints of spreading look at labels of the pod itself (KEP-3243).
 pub const SPREAD_BY_LABEL_KEYS: Feature = Feature::named("MatchLabelKeysInPodTopologySpread");
+/// A controller manager gives its lease back and waits for its controllers at a stop, instead of ending at once (KEP-5366).
+pub const RELEASE_LEASE_ON_EXIT: Feature = Feature::named("ControllerManagerReleaseLeaderElectionLockOnExit");
 /// The server itself puts those labels into the selectors of constraints.
 pub const SPREAD_SELECTORS_BY_LABEL_KEYS: Feature = Feature::named("MatchLabelKeysInPodTopologySpreadSelectorMerge");
 /// Pods say how much it costs to delete them before others of their ReplicaSet (KEP-2255).
@@ -14,6 +16,8 @@ pub const CONTAINER_RESTART_RULES: Feature = Feature::named("ContainerRestartRul
 pub const RESTART_ALL_CONTAINERS: Feature = Feature::named("RestartAllContainersOnContainerExits");
 /// One stream of a container's log can be asked for (KEP-3288).
 pub const SPLIT_LOG_STREAMS: Feature = Feature::named("PodLogsQuerySplitStreams");
+/// A pod that is bound has no other node in mind any more.
+pub const CLEAR_NOMINATION: Feature = Feature::named("ClearingNominatedNodeNameAfterBinding");
 /// Pods learn the zone and the region of their node by labels (KEP-4742).
 pub const TOPOLOGY_LABELS: Feature = Feature::named("PodTopologyLabelsAdmission");
 /// Variables of containers come from files (KEP-3721).
@@ -32,6 +36,10 @@ pub const HOST_NETWORK_USERS: Feature = Feature::named("UserNamespacesHostNetwor
 pub const COMPARING_TOLERATIONS: Feature = Feature::named("TaintTolerationComparisonOperators");
 /// Claims may ask for devices that others use, to look after them.
 pub const ADMIN_ACCESS: Feature = Feature::named("DRAAdminAccess");
+/// The uid of a user is read from the subject of the certificate.
+pub const SUBJECT_UID: Feature = Feature::named("AllowParsingUserUIDFromCertAuth");
+/// Front proxies tell the uids of users.
+pub const REMOTE_UID: Feature = Feature::named("RemoteRequestHeaderUID");
 /// Each API server has a name of its own.
 pub const API_SERVER_IDENTITY: Feature = Feature::named("APIServerIdentity");
 /// Node agents take sessions apart that come over a WebSocket (KEP-4006).
@@ -48,6 +56,12 @@ pub const RESOURCE_HEALTH: Feature = Feature::named("ResourceHealthStatus");
 pub const RESOURCE_HEALTH_MESSAGE: Feature = Feature::named("ResourceHealthStatusMessage");
 /// Those who bring credentials for registries to a node are given tokens of pods' accounts (KEP-4412).
 pub const CREDENTIAL_TOKENS: Feature = Feature::named("KubeletServiceAccountTokenForCredentialProviders");
+/// Volumes of every access mode are mounted with the labels of their pods (KEP-1710).
+pub const SELINUX_MOUNT: Feature = Feature::named("SELinuxMount");
+/// Attributes of devices may be lists (KEP-5491).
+pub const LIST_ATTRIBUTES: Feature = Feature::named("DRAListTypeAttributes");
+/// Drivers of volumes say that no pod goes to a node without them (KEP-5030).
+pub const VOLUME_LIMIT_SCALING: Feature = Feature::named("VolumeLimitScaling");
 /// Devices wait for conditions before a pod is bound.
 pub const BINDING_CONDITIONS: Feature = Feature::named("DRADeviceBindingConditions");
 /// CBOR is spoken, and custom objects are stored as it.

@@ -126,6 +126,31 @@ fn a_gate_of_other_binaries_takes_any_value() {
 }
 
 #[test]
+fn whole_stages_can_be_switched() {
+    // It has a part in none, so that it takes any value of each gate that the lists tell of.
+    let known = Known::KUBERNETES;
+    assert_eq!(known.one_sided(), [""; 0]);
+    assert!(KNOWN.one_sided().contains(&"HPAScaleToZero"));
+    assert!(KNOWN.one_sided().iter().all(|name| !KNOWN.switches(Feature::named(name))));
+    // As upstream: some alpha features need some of the next stage.
+    let needed = "PodLevelResourceManagers is enabled, but depends on features that are disabled: [PodLevelResources]";
+    for (settings, expected) in [
+        (&[("AllAlpha", true)][..], None),
+        (&[("AllAlpha", false)], None),
+        (&[("AllBeta", true)], None),
+        (&[("AllBeta", false)], None),
+        (&[("AllAlpha", true), ("AllBeta", true)], None),
+        (&[("AllAlpha", false), ("AllBeta", true)], None),
+        (&[("AllAlpha", false), ("AllBeta", false)], None),
+        (&[("AllAlpha", true), ("AllBeta", false)], Some(needed)),
+    ] {
+        let settings: Vec<_> = settings.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+        let error = known.resolve(&settings, BINARY, PLAIN).err().map(|errors| errors[0].to_string());
+        assert_eq!(error.as_deref(), expected, "{settings:?}");
+    }
+}
+
+#[test]
 fn what_cannot_be_is_refused() {
     for (line, emulated, expected) in [
         ("Nope=false", 36, "unrecognized feature gate: Nope"),

@@ -10,10 +10,10 @@ use std::time::Duration;
 use api_types::core_v1::{Node, Service};
 use api_types::node_v1::RuntimeClass;
 use client::{Client, ClientCx, EventRecorder, InformerOptions, Informers, RequestMetrics, Scope};
-use component_base::Lifecycle;
 use component_base::flags::Options;
 use component_base::metrics::{Metrics, MetricsOptions};
 use component_base::serving::BoxError;
+use component_base::{Gates, Lifecycle};
 use kubelet_node::shutdown::{Period, ShutdownManager};
 use kubelet_node::topology::TopologyManager;
 use kubelet_node::user_namespaces::UserNamespaces;
@@ -45,7 +45,7 @@ use crate::shutdown;
 use crate::traces;
 use crate::trust_bundles::TrustBundles;
 use crate::volume_health;
-use crate::volumes::{CsiDeps, Labels, Layout, VolumeDeps, VolumeSet};
+use crate::volumes::{CsiDeps, Labels, Layout, ScratchQuotas, VolumeDeps, VolumeSet};
 use crate::watchdog;
 
 /// Objects that nobody reads are forgotten after this many sync periods.
@@ -71,9 +71,10 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     let cgroups: Arc<dyn Cgroups> = Arc::new(LinuxCgroups::detect());
     let watchdog = watchdog::interval(|name| std::env::var(name).ok())?;
     let warnings = host::check(&plan, &facts, cgroups.as_ref(), &LinuxMounts)?;
-    let metrics = Registries::new();
+    let metrics = Registries::new(lifecycle.gates());
     let access = certificates::client_config(&plan, &lifecycle, &metrics.own).await?;
     let cx = ClientCx::new(lifecycle.clock().clone(), lifecycle.rng().clone(), lifecycle.tasks().clone())
+        .obeying(lifecycle.gates())
         .with_metrics(RequestMetrics::new(&metrics.all));
     let clients = access.map(|access| Clients::new(access, &plan, cx)).transpose()?;
     let dependencies = Dependencies::new(&plan, &lifecycle, facts, cgroups, clients, metrics).await?;
@@ -144,9 +145,10 @@ struct Registries {
 }
 
 impl Registries {
-    fn new() -> Self {
-        let all = Metrics::of_process(MetricsOptions::default());
-        let probes = Metrics::new(MetricsOptions::default());
+    fn new(gates: &Gates) -> Self {
+        let options = MetricsOptions::default().obeying(gates);
+        let all = Metrics::of_process(options.clone());
+        let probes = Metrics::new(options);
         let own = KubeletMetrics::new(&all, &probes);
         Self { all, probes, own }
     }
@@ -421,6 +423,7 @@ fn gauge(
         }),
         walk_period: plan.config.volume_stats_agg_period.to_std(),
         separate_disks: lifecycle.gates().enabled(gates::SEPARATE_DISKS),
+        quotas: lifecycle.gates().enabled(gates::SCRATCH_QUOTAS).then(ScratchQuotas::of_machine),
         source: serving::source(lifecycle.gates()),
         clock: lifecycle.clock().clone(),
         walked: Default::default(),
@@ -463,6 +466,7 @@ fn node_side(
         exec: Arc::new(LinuxExec),
         events: events.clone(),
         labels: Labels::of_machine(&SeLinux::system(), lifecycle.gates().enabled(gates::MOUNT_WITH_LABELS)),
+        quotas: lifecycle.gates().enabled(gates::SCRATCH_QUOTAS).then(ScratchQuotas::of_machine),
         trust_bundles: lifecycle
             .gates()
             .enabled(gates::TRUST_BUNDLES)

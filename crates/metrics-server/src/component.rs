@@ -39,7 +39,7 @@ pub const COMPONENT: Component = Component {
 /// When a flag is wrong, or it cannot serve.
 pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError> {
     let mut errors = Errors::new();
-    let config = Config::from_options(&options, &mut errors)?;
+    let config = Config::from_options(&options, lifecycle.gates(), &mut errors)?;
     errors.into_result()?;
     let metrics = Metrics::of_process(config.metrics.clone());
     metrics.show_versions(lifecycle.versions());

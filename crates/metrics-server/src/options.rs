@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use client::{CertSource, ClientConfig, ConfigError, Trust};
+use component_base::Gates;
 use component_base::flags::{Errors, FEATURE_GATES, Flag, FlagSet, GLOBAL, LOGS, METRICS, Options, VERSIONS};
 use component_base::metrics::MetricsOptions;
 use component_base::serving::{SecureServing, secure_serving_flags};
@@ -79,7 +80,7 @@ impl Config {
     ///
     /// # Errors
     /// When the kubeconfig cannot be used.
-    pub(crate) fn from_options(options: &Options, errors: &mut Errors) -> Result<Self, ConfigError> {
+    pub(crate) fn from_options(options: &Options, gates: &Gates, errors: &mut Errors) -> Result<Self, ConfigError> {
         let api = ClientConfig::load(options.string("kubeconfig"), "")?.with_component(NAME).with_rate(200.0, 400);
         let (resolution, timeout) =
             (options.duration("metric-resolution"), options.duration("kubelet-request-timeout"));
@@ -104,7 +105,7 @@ impl Config {
             resolution,
             node_selector: selector.to_owned(),
             serving: SecureServing::from_options(options, "apiserver", errors),
-            access: AccessOptions::from_options(options, errors),
+            access: AccessOptions::from_options(options, gates, errors),
             metrics: MetricsOptions::from_options(options, errors),
         })
     }

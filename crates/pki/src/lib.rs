@@ -39,7 +39,7 @@ pub use ensure::{ClientIdentity, EnsureError, EnsureReport, Ensured, ensure, iss
 pub use file::{PRIVATE_MODE, PUBLIC_MODE, write_atomically};
 pub use key::{KeyAlgorithm, KeyError, PrivateKey};
 pub use keyed_digest::KeyedDigest;
-pub use name::{Name, NameAttribute};
+pub use name::{Name, NameAttribute, USER_UID_DOTTED, UserUidError};
 pub use pem::{PemBlock, encode_block, parse_blocks};
 pub use public_key::{Curve, PublicKey, PublicKeyKind};
 pub use request::{CertificateRequest, RequestError};

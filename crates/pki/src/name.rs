@@ -24,6 +24,22 @@ pub struct Name {
 
 const COMMON_NAME_DOTTED: &str = "2.5.4.3";
 const ORGANIZATION_DOTTED: &str = "2.5.4.10";
+/// Kubernetes' own attribute of subjects: the uid of a user.
+pub const USER_UID_DOTTED: &str = "1.3.6.1.4.1.57683.2";
+
+/// Why the uid of a subject cannot be told. The texts are upstream's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UserUidError {
+    /// It is not a text.
+    #[error("unable to parse UID into a string")]
+    NotText,
+    /// It is there, and empty.
+    #[error("UID cannot be an empty string")]
+    Empty,
+    /// There are several, with a blank between them here.
+    #[error("expected 1 UID, but found multiple: [{0}]")]
+    Several(String),
+}
 
 impl Name {
     /// A name of organizations and a common name, each organization an RDN of its own; an empty common name is left out.
@@ -83,6 +99,20 @@ impl Name {
     #[must_use]
     pub fn organizations(&self) -> Vec<String> {
         self.values_of(ORGANIZATION_DOTTED).flatten().map(str::to_owned).collect()
+    }
+
+    /// The uid of the user; empty when absent.
+    ///
+    /// # Errors
+    /// When there is one that says nothing, or are several.
+    pub fn user_uid(&self) -> Result<&str, UserUidError> {
+        let values: Option<Vec<&str>> = self.values_of(USER_UID_DOTTED).collect();
+        match values.ok_or(UserUidError::NotText)?.as_slice() {
+            [] => Ok(""),
+            [""] => Err(UserUidError::Empty),
+            [uid] => Ok(uid),
+            several => Err(UserUidError::Several(several.join(" "))),
+        }
     }
 
     /// Whether the name has no attributes; its certificate's alternative names are then critical.

@@ -59,6 +59,7 @@ const COMPONENT: Component = Component {
         component_base::zpages::GATES,
         client::features::GATES,
         component_base::logging::GATES,
+        component_base::metrics::GATES,
     ])
     .of(Part::Proxy),
     prepare: options::prepare,
@@ -79,7 +80,8 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     let proc = sys::proc::Proc::system();
     let settings = Settings::from_options(&options, &proc.hostname()?)?;
     let mut errors = Errors::new();
-    let metrics = Metrics::of_process(MetricsOptions::from_options(&options, &mut errors));
+    let metrics = MetricsOptions::from_options(&options, &mut errors).obeying(lifecycle.gates());
+    let metrics = Metrics::of_process(metrics);
     errors.into_result()?;
     metrics.show_versions(lifecycle.versions());
     if options.bool("cleanup") {
@@ -392,7 +394,7 @@ fn serve(
     let zpages = Arc::clone(&pages.zpages);
     listen(settings, settings.metrics, lifecycle, move |request: Request| {
         let answer = match request.uri().path() {
-            "/metrics" => all.answer(),
+            "/metrics" => all.answer_to(request.headers()),
             "/healthz" => text(StatusCode::OK, "ok"),
             "/proxyMode" => text(StatusCode::OK, mode),
             "/configz" => json(&config),
@@ -444,4 +446,15 @@ where
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gates_have_both_sides_and_can_be_switched() {
+        assert_eq!((COMPONENT.gates.out_of_reach(), COMPONENT.gates.untold()), (vec![], vec![]));
+        assert_eq!(COMPONENT.gates.one_sided(), [""; 0]);
+    }
 }

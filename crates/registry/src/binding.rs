@@ -6,7 +6,7 @@ use api_machinery::object::Object;
 use api_machinery::status::ApiError;
 use api_types::core_v1::{Binding, Pod, PodCondition};
 use component_helpers::conditions;
-use feature_gates::shared::TOPOLOGY_LABELS;
+use feature_gates::shared::{CLEAR_NOMINATION, TOPOLOGY_LABELS};
 use kinds::rules::RuleContext;
 
 use crate::context::RequestCx;
@@ -65,7 +65,9 @@ fn refusal(pod: &Pod) -> Option<String> {
 fn bound(pod: &Pod, binding: &Binding, cx: &RuleContext) -> Pod {
     let mut pod = pod.clone();
     pod.spec.node_name = binding.target.name.clone();
-    pod.status.nominated_node_name.clear();
+    if cx.gates.enabled(CLEAR_NOMINATION) {
+        pod.status.nominated_node_name.clear();
+    }
     pod.metadata.annotations.extend(binding.metadata.annotations.clone());
     if cx.gates.enabled(TOPOLOGY_LABELS) {
         pod.metadata.labels.extend(binding.metadata.labels.clone());

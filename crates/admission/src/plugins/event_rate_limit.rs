@@ -19,7 +19,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: false,
     passes: Passes::Validating,
     reads: &[],
-    configuration: Some(|value| Ok(Arc::new(Configuration::read(value)?))),
+    configuration: Some(|value, _| Ok(Arc::new(Configuration::read(value)?))),
     build: |settings| {
         let configuration: Arc<Configuration> = settings.configured.get().unwrap_or_default();
         Box::new(EventRateLimit { limits: configuration.limits.iter().map(Enforced::new).collect() })
@@ -110,7 +110,9 @@ mod tests {
             "apiVersion": "eventratelimit.admission.k8s.io/v1alpha1", "kind": "Configuration", "limits": limits,
         });
         let mut settings = Settings::default();
-        settings.configured.put((ENTRY.configuration.unwrap())(Some(&value)).unwrap());
+        settings
+            .configured
+            .put((ENTRY.configuration.unwrap())(Some(&value), component_helpers::taints::Comparing::Texts).unwrap());
         (ENTRY.build)(&settings)
     }
 

@@ -18,7 +18,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: false,
     passes: Passes::Both,
     reads: &[&Namespace::TYPE],
-    configuration: Some(|value| Ok(Arc::new(Configuration::read(value)?))),
+    configuration: Some(|value, _| Ok(Arc::new(Configuration::read(value)?))),
     build: |settings| Box::new(PodNodeSelector(settings.configured.get().unwrap_or_default())),
 };
 
@@ -181,7 +181,9 @@ mod tests {
         ]);
         let value = json!({MEMBER: {OF_CLUSTER: "env=test", "listed": "zone=a,env=x"}});
         let mut settings = Settings::default();
-        settings.configured.put((ENTRY.configuration.unwrap())(Some(&value)).unwrap());
+        settings
+            .configured
+            .put((ENTRY.configuration.unwrap())(Some(&value), component_helpers::taints::Comparing::Texts).unwrap());
         let plugin = (ENTRY.build)(&settings);
         let conflict =
             "pods \"x\" is forbidden: pod node label selector conflicts with its namespace node label selector";

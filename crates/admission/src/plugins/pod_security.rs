@@ -36,7 +36,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: true,
     passes: Passes::Validating,
     reads: &[&Namespace::TYPE, &Pod::TYPE],
-    configuration: Some(|value| Ok(Arc::new(PodSecurityConfig::read(value.unwrap_or(&Value::Null))?))),
+    configuration: Some(|value, _| Ok(Arc::new(PodSecurityConfig::read(value.unwrap_or(&Value::Null))?))),
     build: |settings| Box::new(PodSecurity(settings.configured.get().unwrap_or_default())),
 };
 

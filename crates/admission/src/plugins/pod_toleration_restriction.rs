@@ -19,7 +19,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: false,
     passes: Passes::Both,
     reads: &[&Namespace::TYPE],
-    configuration: Some(|value| Ok(Arc::new(Configuration::read(value)?))),
+    configuration: Some(|value, comparing| Ok(Arc::new(Configuration::read(value, comparing)?))),
     build: |settings| Box::new(PodTolerationRestriction(settings.configured.get().unwrap_or_default())),
 };
 
@@ -137,13 +137,13 @@ mod config {
 
     impl Configuration {
         /// Reads it; where there is none, nothing is added and anything allowed.
-        pub(super) fn read(value: Option<&Value>) -> Result<Self, String> {
+        pub(super) fn read(value: Option<&Value>, comparing: Comparing) -> Result<Self, String> {
             let mut configuration = Self::default();
             let Some(value) = value else { return Ok(configuration) };
             decode(value.clone(), "Configuration", &[API_VERSION], &mut configuration)?;
             let (at, mut errors) = (Path::new("podtolerationrestriction"), ErrorList::new());
-            validate_tolerations(&at.child("default"), &configuration.default, Comparing::Texts, &mut errors);
-            validate_tolerations(&at.child("whitelist"), &configuration.whitelist, Comparing::Texts, &mut errors);
+            validate_tolerations(&at.child("default"), &configuration.default, comparing, &mut errors);
+            validate_tolerations(&at.child("whitelist"), &configuration.whitelist, comparing, &mut errors);
             if errors.is_empty() {
                 return Ok(configuration);
             }
@@ -156,19 +156,24 @@ mod config {
 #[cfg(test)]
 mod tests {
     use api_types::core_v1::Container;
+    use component_helpers::taints::Comparing;
     use serde_json::json;
 
     use super::*;
     use crate::Settings;
     use crate::plugins::testing::{Fixture, create};
 
-    fn plugin(rest: &serde_json::Value) -> Result<Box<dyn Plugin>, String> {
+    fn plugin_by(rest: &serde_json::Value, comparing: Comparing) -> Result<Box<dyn Plugin>, String> {
         let mut value =
             json!({"apiVersion": "podtolerationrestriction.admission.k8s.io/v1alpha1", "kind": "Configuration"});
         value.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
         let mut settings = Settings::default();
-        settings.configured.put((ENTRY.configuration.unwrap())(Some(&value))?);
+        settings.configured.put((ENTRY.configuration.unwrap())(Some(&value), comparing)?);
         Ok((ENTRY.build)(&settings))
+    }
+
+    fn plugin(rest: &serde_json::Value) -> Result<Box<dyn Plugin>, String> {
+        plugin_by(rest, Comparing::Texts)
     }
 
     fn namespace(name: &str, annotations: &[(&str, &str)]) -> Namespace {
@@ -189,6 +194,19 @@ mod tests {
             pod.spec.containers.push(container);
         }
         pod
+    }
+
+    #[test]
+    fn tolerations_compare_numbers_by_their_gate() {
+        let list = json!([{"key": "k", "operator": "Gt", "value": "5"}]);
+        for member in ["default", "whitelist"] {
+            let read = |comparing| plugin_by(&json!({ member: list }), comparing).err().unwrap_or_default();
+            assert_eq!(read(Comparing::Numbers), "");
+            let refused =
+                format!("invalid config: [podtolerationrestriction.{member}[0].operator: Unsupported value: \"Gt\"");
+            let told = read(Comparing::Texts);
+            assert!(told.starts_with(&refused), "{told}");
+        }
     }
 
     #[tokio::test]

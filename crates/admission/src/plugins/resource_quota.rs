@@ -33,7 +33,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: true,
     passes: Passes::Validating,
     reads: &[&Quota::TYPE, &DeviceClass::TYPE, &Pod::TYPE, &ResourceClaim::TYPE],
-    configuration: Some(|value| Ok(Arc::new(Configuration::read(value)?))),
+    configuration: Some(|value, _| Ok(Arc::new(Configuration::read(value)?))),
     build: |settings| {
         let configuration = settings.configured.get().unwrap_or_default();
         let extended_resources = settings.extended_resources;

@@ -49,8 +49,8 @@ impl Endpoint for Own {
                 cx.metrics.registry.reset();
                 Ok(text(StatusCode::OK, "metrics reset\n"))
             }
-            "/metrics" if is_read => Ok(cx.metrics.registry.answer()),
-            "/metrics/slis" if is_read => Ok(cx.metrics.slis.answer()),
+            "/metrics" if is_read => Ok(cx.metrics.registry.answer_to(request.headers())),
+            "/metrics/slis" if is_read => Ok(cx.metrics.slis.answer_to(request.headers())),
             "/version" | "/version/" if request.method() == Method::GET => {
                 let produced = routing::Produced::Only("application/json");
                 routing::require_accepted(request.headers(), request.preferences().forms(), produced)?;

@@ -30,7 +30,7 @@ pub(super) struct Frames {
     list_kind: String,
     is_first: bool,
     sent: prometheus::Counter,
-    sizes: prometheus::Histogram,
+    sizes: component_base::metrics::Histogram,
     /// When the watch began.
     begun: Instant,
     scope: &'static str,

@@ -7,9 +7,8 @@ use admission::{
     ConditionKind, ConditionRun, Operation, Pass, PodSecurityEvaluation, PodSecurityRequest, PolicyCheck, Recorder,
     Run, WebhookRun,
 };
-use component_base::metrics::{Counters, Desc, Histograms, Metrics, Stability};
+use component_base::metrics::{Counters, Desc, Histogram, Histograms, Metrics, Stability};
 use component_base::version;
-use prometheus::Histogram;
 
 use super::admission_webhooks::{self, WebhookMetrics};
 

@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use component_base::metrics::{Counters, Desc, Histograms, Metrics, Stability};
-use prometheus::{Counter, Histogram};
+use component_base::metrics::{Counters, Desc, Histogram, Histograms, Metrics, Stability};
+use prometheus::Counter;
 
 const SECONDS: &[f64] =
     &[0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384];

@@ -42,8 +42,8 @@ const TOLERANCE_PART: u32 = 20;
 pub(crate) struct WriteMetrics {
     requested: Counters,
     honoured: Counters,
-    compared: [prometheus::Histogram; 3],
-    lease_objects: prometheus::Histogram,
+    compared: [component_base::metrics::Histogram; 3],
+    lease_objects: component_base::metrics::Histogram,
 }
 
 impl WriteMetrics {

@@ -6,10 +6,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use api_types::apiserver_config_v1::EgressSelectorConfiguration;
+use component_base::Gates;
 use component_base::debugging::Contention;
-use component_base::flags::{Errors, Invalid, Options, Versions};
+use component_base::flags::{Errors, Invalid, Options, Versions, check_uid_headers};
 use component_base::metrics::MetricsOptions;
 use component_base::serving::SecureServing;
+use component_helpers::taints::Comparing;
 
 use super::admission_config::PluginFiles;
 use super::durations::not_negative;
@@ -19,12 +21,13 @@ use crate::config::{
     ServerConfig, ShutdownConfig,
 };
 
-/// Reads the flags.
+/// Reads the flags, by the features that are on.
 ///
 /// # Errors
 /// Every problem.
-pub fn complete(options: &Options) -> Result<ServerConfig, Invalid> {
+pub fn complete(options: &Options, gates: &Gates) -> Result<ServerConfig, Invalid> {
     let mut errors = Errors::new();
+    check_uid_headers(options, gates, &mut errors);
     let mut serving = SecureServing::from_options(options, "apiserver", &mut errors);
     let newcomers = count(options, "max-unauthenticated-connections-per-address", &mut errors);
     serving.limits.newcomers = (newcomers > 0).then_some(newcomers);
@@ -39,7 +42,7 @@ pub fn complete(options: &Options) -> Result<ServerConfig, Invalid> {
         disabled: runtime_config::disabled(options, versions.emulated, &mut errors),
         authentication: authentication::read(options, &authorization, &service_accounts.issuers, &mut errors),
         authorization,
-        admission: admission(options, &mut errors),
+        admission: admission(options, gates, &mut errors),
         service_accounts,
         kubelet: kubelet(options, &mut errors),
         services: networking::read(options, &mut errors),
@@ -195,7 +198,7 @@ fn shutdown(options: &Options, errors: &mut Errors) -> ShutdownConfig {
     }
 }
 
-fn admission(options: &Options, errors: &mut Errors) -> AdmissionConfig {
+fn admission(options: &Options, gates: &Gates, errors: &mut Errors) -> AdmissionConfig {
     let selection = selection(options, errors);
     for problem in selection.problems() {
         errors.push(problem);
@@ -206,10 +209,11 @@ fn admission(options: &Options, errors: &mut Errors) -> AdmissionConfig {
         errors.push(problem);
         PluginFiles::default()
     });
-    let configured = admission::Configurations::read(&selection, &files.plugins).unwrap_or_else(|problems| {
-        problems.into_iter().for_each(|problem| errors.push(problem));
-        admission::Configurations::default()
-    });
+    let configured =
+        admission::Configurations::read(&selection, &files.plugins, Comparing::by(gates)).unwrap_or_else(|problems| {
+            problems.into_iter().for_each(|problem| errors.push(problem));
+            admission::Configurations::default()
+        });
     let settings = admission::Settings {
         configured,
         not_ready_toleration_seconds: options.int("default-not-ready-toleration-seconds"),

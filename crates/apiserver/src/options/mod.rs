@@ -47,7 +47,7 @@ pub const COMPONENT: Component = Component {
 /// # Errors
 /// When the flags make no sense together, or the server cannot start.
 pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError> {
-    let config = complete(&options)?;
+    let config = complete(&options, lifecycle.gates())?;
     let server = Server::build(config, lifecycle).await?;
     Ok(server.run().await?)
 }

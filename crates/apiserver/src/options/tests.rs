@@ -13,7 +13,20 @@ pub(super) const KUBEADM: &str = "--advertise-address=192.0.2.10 --allow-privile
 
 pub(super) fn completed(line: &str) -> Result<crate::config::ServerConfig, String> {
     let options = parse(flags::ALL, line.split_whitespace().map(str::to_owned)).map_err(|error| error.to_string())?;
-    complete(&options).map_err(|error| error.to_string())
+    complete(&options, &component_base::Gates::default()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn headers_of_uids_need_their_gate() {
+    let line = format!("{KUBEADM} --requestheader-uid-headers=X-Remote-Uid");
+    let options = parse(flags::ALL, line.split_whitespace().map(str::to_owned)).unwrap();
+    let completed = |on: bool| {
+        let gates = component_base::Gates::default().with(gates::REMOTE_UID, on);
+        complete(&options, &gates).map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert_eq!(completed(true), Ok(()));
+    let refused = "--requestheader-uid-headers requires the RemoteRequestHeaderUID feature to be enabled";
+    assert!(completed(false).is_err_and(|error| error.contains(refused)));
 }
 
 #[test]

@@ -69,7 +69,7 @@ impl Surroundings {
     /// # Errors
     /// When connections cannot be made so.
     pub(super) fn new(config: &ServerConfig, lifecycle: &Lifecycle) -> Result<Self, BuildError> {
-        let metrics = Metrics::of_process(config.metrics.clone());
+        let metrics = Metrics::of_process(config.metrics.clone().obeying(lifecycle.gates()));
         metrics.show_gates(lifecycle.gates());
         metrics.show_versions(lifecycle.versions());
         let around = egress::Surroundings { tasks: lifecycle.tasks(), rng: lifecycle.rng(), metrics: &metrics };
@@ -89,7 +89,7 @@ pub(super) fn assemble(
     let mut options = registry_options(&config, &lifecycle, store);
     let encryption = encrypt(&config, &lifecycle, &metrics, &mut options)?;
     let (registry, disabled) = built_in(&config, &lifecycle, &metrics, options);
-    let slis = Metrics::new(config.metrics.clone());
+    let slis = Metrics::new(config.metrics.clone().obeying(lifecycle.gates()));
     let roles = MirroredRoles::default();
     let health = health::of(&config, &lifecycle, &slis, store, &roles, encryption.as_ref())?;
 
@@ -168,13 +168,22 @@ fn first_routes() -> Routes {
     routes
 }
 
-/// What the server stores, where servers tell of that.
+/// What the server stores, where servers tell of that. Where they would, but nothing is served to tell it by, no write waits for
+/// what never comes.
 fn storage_versions(
     lifecycle: &Lifecycle,
     registry: &Registry,
     hooks: &mut Vec<Arc<dyn PostStartHook>>,
 ) -> Option<Arc<StorageVersions>> {
-    let versions = lifecycle.gates().enabled(STORAGE_VERSION_API).then(|| StorageVersions::of(registry))?;
+    if !lifecycle.gates().enabled(STORAGE_VERSION_API) {
+        return None;
+    }
+    let (group, version) = ("internal.apiserver.k8s.io", "v1alpha1");
+    if registry.resource(group, version, "storageversions").is_none() {
+        tracing::warn!(group, version, "Nobody is told what is stored: storageversions are not served");
+        return None;
+    }
+    let versions = StorageVersions::of(registry);
     hooks.push(Arc::new(Updater(Arc::clone(&versions))));
     Some(versions)
 }

@@ -159,6 +159,7 @@ const ROWS: &[Row] = &[
         off: "422",
     },
     Row { feature: kinds::gates::HOST_NETWORK_USERS, see: |gates| Box::pin(own_users(gates)), on: "201", off: "422" },
+    Row { feature: kinds::gates::SELINUX_MOUNT, see: |gates| Box::pin(labelled(gates)), on: "201", off: "422" },
     Row { feature: kinds::gates::SERVICE_CIDR_STATUS, see: |gates| Box::pin(network(gates)), on: "0", off: "1" },
     Row {
         feature: kinds::gates::SPREAD_SELECTORS_BY_LABEL_KEYS,
@@ -203,6 +204,8 @@ const ROWS: &[Row] = &[
         on: "409",
         off: "201",
     },
+    // The node that a pod has in mind once it is bound, and how somebody is answered who would change it afterwards.
+    Row { feature: gates::CLEAR_NOMINATION, see: |gates| Box::pin(minded(gates)), on: " 422", off: "m 200" },
     Row { feature: gates::TOPOLOGY_LABELS, see: |gates| Box::pin(zone(gates)), on: "z", off: "" },
     Row { feature: gates::SHARDS, see: |gates| Box::pin(sharded(gates)), on: "some of all", off: "all" },
     Row { feature: gates::MANIFESTS, see: |gates| Box::pin(reserved(gates)), on: "422", off: "201" },
@@ -254,6 +257,12 @@ async fn compared_numbers(gates: Gates) -> String {
 /// How a pod is answered that has users of its own on the host's network.
 async fn own_users(gates: Gates) -> String {
     made(gates, PODS, &pod("", r#""hostNetwork":true,"hostUsers":false,"#, "")).await.code.to_string()
+}
+
+/// How a pod is answered that wants its volumes mounted with its label.
+async fn labelled(gates: Gates) -> String {
+    let spec = r#""securityContext":{"seLinuxChangePolicy":"MountOption"},"#;
+    made(gates, PODS, &pod("", spec, "")).await.code.to_string()
 }
 
 /// How a pod is answered whose cost is no number.
@@ -344,6 +353,22 @@ async fn zone(gates: Gates) -> String {
     assert_eq!(api.post(&format!("{PODS}/p/binding"), binding).await.code, 201);
     let pod = api.get(&format!("{PODS}/p")).await.json();
     pod["metadata"]["labels"]["topology.kubernetes.io/zone"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Which node a pod has in mind once it is bound, and what becomes of another one.
+async fn minded(gates: Gates) -> String {
+    let api = Api::as_process(|lifecycle| lifecycle.with_gates(gates), |_| {}).await;
+    api.wait_until_ready().await;
+    assert_eq!(api.post("/api/v1/nodes", r#"{"metadata":{"name":"n"}}"#).await.code, 201);
+    assert_eq!(api.post(PODS, &pod("", "", "")).await.code, 201);
+    let (path, status) = (format!("{PODS}/p"), format!("{PODS}/p/status"));
+    let minds = |node: &str| format!(r#"{{"status":{{"nominatedNodeName":"{node}"}}}}"#);
+    assert_eq!(api.patch("merge-patch", &status, &minds("m")).await.code, 200);
+    let binding = r#"{"metadata":{"name":"p"},"target":{"kind":"Node","name":"n"}}"#;
+    assert_eq!(api.post(&format!("{path}/binding"), binding).await.code, 201);
+    let pod = api.get(&path).await.json();
+    let changed = api.patch("merge-patch", &status, &minds("o")).await.code;
+    format!("{} {changed}", pod["status"]["nominatedNodeName"].as_str().unwrap_or_default())
 }
 
 /// How somebody is answered who takes a name that files have to themselves.
@@ -519,10 +544,23 @@ fn each_gate_can_be_switched_on() {
     assert_eq!((gates::KNOWN.out_of_reach(), gates::KNOWN.untold()), (vec![], vec![]));
 }
 
-#[tokio::test(start_paused = true)]
-async fn each_gate_changes_what_it_names() {
-    // Those of kinds, clients and the log are seen in their own crates, each on both sides.
-    let others = [kinds::gates::SWITCHED, client::features::GATES, component_base::logging::GATES];
+#[test]
+fn no_gate_has_one_side_only() {
+    assert_eq!(gates::KNOWN.one_sided(), [""; 0]);
+}
+
+/// A look in a runtime of its own: the tasks of a server go on for as long as the runtime does, and each of them runs whenever
+/// time passes for whoever looks later.
+fn seen(row: &Row, side: bool) -> String {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+    runtime.expect("a runtime").block_on((row.see)(Gates::default().with(row.feature, side)))
+}
+
+#[test]
+fn each_gate_changes_what_it_names() {
+    // Those of kinds, clients, the log and metrics are seen in their own crates, each on both sides.
+    let own = [component_base::logging::GATES, component_base::metrics::GATES];
+    let others = [&[kinds::gates::SWITCHED, client::features::GATES], &own[..]].concat();
     let of_others = |feature: &Feature| others.iter().any(|list| list.contains(feature));
     let mut rows: Vec<Feature> = ROWS.iter().map(|row| row.feature).collect();
     rows.sort_unstable();
@@ -532,8 +570,7 @@ async fn each_gate_changes_what_it_names() {
     assert_eq!(rows, switches.collect::<Vec<_>>(), "each switch has a row");
     for row in ROWS {
         for (side, expected) in [(true, row.on), (false, row.off)] {
-            let seen = (row.see)(Gates::default().with(row.feature, side)).await;
-            assert_eq!(seen, expected, "{}={side}", row.feature.name());
+            assert_eq!(seen(row, side), expected, "{}={side}", row.feature.name());
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `--feature-gates`: from pairs to a component's gates.
 
-use feature_gates::{BINARY, Known, Resolved, Stage};
+use feature_gates::shared::REMOTE_UID;
+use feature_gates::{BINARY, Gates, Known, Resolved, Stage};
 
 use super::go::parse_bool;
 use super::versions::Versions;
@@ -40,6 +41,13 @@ fn setting(name: &str, value: &str, errors: &mut Errors) -> Option<(String, bool
         Err(error) => errors.push(format!("invalid value of {name}={value}, err: {error}")),
     }
     None
+}
+
+/// Nobody is to believe that front proxies tell uids where the gate says that they do not.
+pub fn check_uid_headers(options: &Options, gates: &Gates, errors: &mut Errors) {
+    let (flag, name) = ("requestheader-uid-headers", REMOTE_UID.name());
+    let fine = gates.enabled(REMOTE_UID) || options.strings(flag).is_empty();
+    errors.check(fine, format!("--{flag} requires the {name} feature to be enabled"));
 }
 
 /// The list of gates that `--help` shows: those that can still be set, with stage and default.

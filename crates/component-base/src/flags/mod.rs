@@ -17,7 +17,7 @@ mod value_error;
 mod versions;
 
 pub use errors::{Errors, Invalid};
-pub use gates::{gates, gates_help};
+pub use gates::{check_uid_headers, gates, gates_help};
 pub use go::{format_duration, parse_bool, parse_duration};
 pub use help::{help, usages};
 pub use options::{Options, Value};

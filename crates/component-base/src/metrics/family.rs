@@ -7,16 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::RwLock;
 use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
+use prometheus::proto::LabelPair;
 use rustc_hash::FxHasher;
 
-use super::{Desc, Resettable};
+use super::native::{Counts, HistogramVec};
+use super::{Desc, Natives, Resettable};
 
 /// Counters of one name.
 pub type Counters = Family<prometheus::CounterVec>;
 /// Gauges of one name.
 pub type Gauges = Family<prometheus::GaugeVec>;
 /// Histograms of one name.
-pub type Histograms = Family<prometheus::HistogramVec>;
+pub type Histograms = Family<HistogramVec>;
 
 /// What counters, gauges and histograms by label have in common.
 pub trait Vector: Collector + Clone + 'static {
@@ -153,6 +155,14 @@ impl Hasher for Given {
 
     fn finish(&self) -> u64 {
         self.0
+    }
+}
+
+impl Natives for Histograms {
+    fn counts(&self, labels: &[LabelPair]) -> Option<Counts> {
+        let value = |name: &&str| labels.iter().find(|label| label.name() == *name).map_or("", LabelPair::value);
+        let values: Vec<&str> = self.desc.label_names.iter().map(value).collect();
+        self.shared.seen.read().get(&fingerprint(&values))?.counts()
     }
 }
 

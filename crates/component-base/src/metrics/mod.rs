@@ -5,7 +5,9 @@
 
 mod computed;
 mod desc;
+mod exposition;
 mod family;
+mod native;
 mod options;
 mod process;
 #[cfg(test)]
@@ -15,21 +17,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use aws_lc_rs::digest;
-use feature_gates::Gates;
-use http::{HeaderValue, StatusCode, header};
+use feature_gates::{Feature, Gates};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use parking_lot::Mutex;
 use prometheus::core::Collector;
-use prometheus::proto::MetricType;
+use prometheus::proto::{LabelPair, MetricType};
 use prometheus::{HistogramOpts, Registry, TextEncoder};
 
 pub use computed::{Sample, Samples, Value};
 pub use desc::{DEFAULT_BUCKETS, Desc, MAX_SERIES, Stability, exponential, linear};
 pub use family::{Counters, Family, Gauges, Histograms, Vector};
+pub use native::Histogram;
 pub use options::MetricsOptions;
 
 use crate::flags::Versions;
 use crate::serving::{Response, text};
 use crate::version;
+use native::{Counts, HistogramVec};
+
+/// The gates of metrics, which every component can switch.
+pub const GATES: &[Feature] = &[native::GATE];
 
 /// What `/metrics` is served as.
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -69,12 +76,20 @@ trait Resettable: Send + Sync {
     fn reset(&self);
 }
 
+/// The native buckets of a family's metrics.
+trait Natives: Send + Sync {
+    /// Those of the series with these labels.
+    fn counts(&self, labels: &[LabelPair]) -> Option<Counts>;
+}
+
 /// The metrics of a process (or of one of several components in a test).
 pub struct Metrics {
     registry: Registry,
     options: MetricsOptions,
     resettable: Mutex<Vec<Box<dyn Resettable>>>,
     shared: Mutex<BTreeMap<&'static str, Histograms>>,
+    /// The families of histograms with native buckets.
+    natives: Mutex<BTreeMap<&'static str, Box<dyn Natives>>>,
     declared: Mutex<BTreeSet<&'static str>>,
     registered: Counters,
     hidden: Counters,
@@ -96,6 +111,7 @@ impl Metrics {
             options,
             resettable: Mutex::default(),
             shared: Mutex::default(),
+            natives: Mutex::default(),
             declared: Mutex::default(),
             registered,
             hidden,
@@ -149,7 +165,13 @@ impl Metrics {
     /// Adds a family of histograms; see [`Self::counters`].
     pub fn histograms(&self, desc: &'static Desc) -> Histograms {
         let opts = HistogramOpts { common_opts: desc.opts(), buckets: desc.bucket_bounds.to_vec() };
-        self.family(desc, prometheus::HistogramVec::new(opts, desc.label_names))
+        let classic = prometheus::HistogramVec::new(opts, desc.label_names);
+        let has_natives = self.options.has_native_histograms;
+        let family = self.family(desc, classic.map(|classic| HistogramVec { classic, has_natives }));
+        if has_natives {
+            self.natives.lock().insert(desc.name, Box::new(family.clone()));
+        }
+        family
     }
 
     /// Adds a family whose series `samples` looks up whenever they are asked for.
@@ -181,7 +203,28 @@ impl Metrics {
         })
     }
 
-    /// The answer to `GET /metrics`.
+    /// Everything, in Prometheus' protobuf form, sorted by name. Only here do histograms show their native buckets.
+    #[must_use]
+    pub fn protobuf(&self) -> Vec<u8> {
+        // Before the native buckets, which then have all that is in here.
+        let families = self.registry.gather();
+        let natives = self.natives.lock();
+        exposition::encode(&families, |family, metric| natives.get(family.name())?.counts(metric.get_label()))
+    }
+
+    /// The answer to `GET /metrics`, in the form that the request would rather have.
+    #[must_use]
+    pub fn answer_to(&self, headers: &HeaderMap) -> Response {
+        if !exposition::prefers_protobuf(headers) {
+            return self.answer();
+        }
+        let mut response = text(StatusCode::OK, self.protobuf());
+        let content_type = HeaderValue::from_static(exposition::CONTENT_TYPE);
+        response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+        response
+    }
+
+    /// The answer to `GET /metrics`, as text.
     #[must_use]
     pub fn answer(&self) -> Response {
         let mut response = text(StatusCode::OK, self.text());

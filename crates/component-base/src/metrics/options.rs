@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use feature_gates::{BINARY, MinorVersion};
+use feature_gates::{BINARY, Gates, MinorVersion};
 
 use super::Desc;
 use super::desc::parse_minor;
 use super::family::Allowed;
+use super::native;
 use crate::config_file;
 use crate::flags::{Errors, Options};
 
@@ -19,6 +20,8 @@ pub struct MetricsOptions {
     pub show_hidden: Option<MinorVersion>,
     /// Allowed values by `metric,label`.
     pub allowed_labels: BTreeMap<String, BTreeSet<String>>,
+    /// Whether histograms have native buckets beside the others.
+    pub has_native_histograms: bool,
 }
 
 impl MetricsOptions {
@@ -27,7 +30,7 @@ impl MetricsOptions {
         let mut parsed = Self {
             disabled: options.strings("disabled-metrics").iter().cloned().collect(),
             show_hidden: show_hidden(options.string("show-hidden-metrics-for-version"), errors),
-            allowed_labels: BTreeMap::new(),
+            ..Self::default()
         };
         for text in options.strings("allow-metric-labels") {
             if let Some(pairs) = errors.ok(parse_labels(text)) {
@@ -39,6 +42,12 @@ impl MetricsOptions {
             parsed.read_manifest(manifest, errors);
         }
         parsed
+    }
+
+    /// As the gates of a component want it.
+    #[must_use]
+    pub fn obeying(self, gates: &Gates) -> Self {
+        Self { has_native_histograms: gates.enabled(native::GATE), ..self }
     }
 
     fn read_manifest(&mut self, path: &str, errors: &mut Errors) {

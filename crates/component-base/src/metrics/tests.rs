@@ -126,3 +126,86 @@ fn a_process_tells_about_itself() {
         assert!(value > 0.0 || name == "cpu_seconds_total", "{name} is {value}");
     }
 }
+
+/// A message as text: members that are messages in braces, as far as `shape` says which these are.
+fn shown(bytes: &[u8], path: &str) -> String {
+    const MESSAGES: [&str; 5] = ["4", "4.1", "4.7", "4.7.3", "4.7.12"];
+    let mut decoder = api_machinery::protobuf::Decoder::new(bytes);
+    let mut all = Vec::new();
+    while let Some((number, value)) = decoder.next().expect("a message") {
+        let own = if path.is_empty() { number.to_string() } else { format!("{path}.{number}") };
+        let text = match value.bytes() {
+            Ok(bytes) if MESSAGES.contains(&&*own) => format!("{{{}}}", shown(bytes, &own)),
+            Ok(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            Err(_) => value.int().map_or_else(|_| "float".to_owned(), |value| value.to_string()),
+        };
+        all.push(format!("{number}:{text}"));
+    }
+    all.join(" ")
+}
+
+/// A family in protobuf.
+fn family(metrics: &Metrics, name: &str) -> String {
+    let all = metrics.protobuf();
+    let mut rest = &all[..];
+    while !rest.is_empty() {
+        let (mut length, mut at) = (0, 0);
+        loop {
+            length |= usize::from(rest[at] & 0x7f) << (7 * at);
+            at += 1;
+            if rest[at - 1] < 0x80 {
+                break;
+            }
+        }
+        let (own, later) = rest[at..].split_at(length);
+        let text = shown(own, "");
+        if text.starts_with(&format!("1:{name} ")) {
+            return text;
+        }
+        rest = later;
+    }
+    String::new()
+}
+
+#[test]
+fn histograms_have_native_buckets_where_the_process_has_them() {
+    for (on, native) in [(false, ""), (true, " 5:6 6:float 7:1 12:{1:0 2:1} 13:4")] {
+        let metrics = Metrics::new(MetricsOptions::default().obeying(&Gates::default().with(GATES[0], on)));
+        let latency = metrics.histograms(&LATENCY).with(&["GET"]);
+        [0.0, 1.0, 1.0].into_iter().for_each(|value| latency.observe(value));
+        let classic = "1:3 2:float 3:{1:1 2:float} 3:{1:3 2:float}";
+        let expected =
+            format!("1:latency_seconds 2:[BETA] Latency. 3:4 4:{{1:{{1:verb 2:GET}} 7:{{{classic}{native}}}}}");
+        assert_eq!(family(&metrics, "latency_seconds"), expected, "{on}");
+        let text = metrics.text();
+        assert!(text.contains("latency_seconds_bucket{verb=\"GET\",le=\"0.1\"} 1\n"), "text is the same: {text}");
+        metrics.counters(&REQUESTS).with(&["200", "GET"]).inc();
+        let counted = "1:requests_total 2:[STABLE] Requests. 3:0 4:{1:{1:code 2:200} 1:{1:verb 2:GET} 3:\t";
+        assert!(family(&metrics, "requests_total").starts_with(counted), "{:?}", family(&metrics, "requests_total"));
+    }
+}
+
+#[test]
+fn whoever_asks_chooses_the_form() {
+    const PROTOBUF: &str = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";
+    let metrics = Metrics::new(MetricsOptions::default());
+    for (accept, is_protobuf) in [
+        (String::new(), false),
+        ("*/*".into(), false),
+        (PROTOBUF.into(), true),
+        (format!("{PROTOBUF};q=0.6,text/plain;version=0.0.4;q=0.2,*/*;q=0.1"), true),
+        (format!("{PROTOBUF};q=0.3,text/plain;version=0.0.4;q=0.4"), false),
+        (PROTOBUF.replace("delimited", "text"), false),
+        ("application/vnd.google.protobuf".into(), false),
+    ] {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ACCEPT, HeaderValue::from_str(&accept).unwrap());
+        let answer = metrics.answer_to(&headers);
+        let content_type = answer.headers()[header::CONTENT_TYPE].to_str().unwrap();
+        assert_eq!(
+            content_type.starts_with("application/vnd.google.protobuf;"),
+            is_protobuf,
+            "{accept}: {content_type}"
+        );
+    }
+}

@@ -13,22 +13,27 @@ use api_types::authorization_v1::{
 use arc_swap::ArcSwap;
 use base::{Rng, SharedClock};
 use client::{Client, ClientConfig, ClientCx, ClientError, ConfigError};
-use component_base::flags::{Errors, Options};
+use component_base::flags::{Errors, Options, check_uid_headers};
 use component_base::serving::{Response, text};
+use component_base::shared_gates::{REMOTE_UID, SUBJECT_UID};
 use component_base::tls::CaFile;
+use component_base::{Feature, Gates};
 use http::StatusCode;
 use http::request::Parts;
 use parking_lot::Mutex;
 use pki::{CaBundle, CaPool, KeyedDigest};
 use tokio::time::Instant;
 
-use super::identify::{FrontProxy, Identify, Refused, Trusted, bearer};
+use super::identify::{FrontProxy, Identify, Refused, Trusted, Uids, bearer};
 use super::published::{self, Lookup};
 
 /// The group that may do anything.
 pub(super) const MASTERS: &str = "system:masters";
 /// Answers that are remembered at once; the endpoint has few clients. Beyond it all are forgotten.
 const REMEMBERED: usize = 1024;
+
+/// The gates of the uids of users.
+pub const UID_GATES: &[Feature] = &[REMOTE_UID, SUBJECT_UID];
 
 /// The values of the flags in [`super::DELEGATION`].
 #[derive(Debug, Clone)]
@@ -44,11 +49,13 @@ pub struct AccessOptions {
     allowed_ttl: Duration,
     denied_ttl: Duration,
     lookup: Lookup,
+    uids: Uids,
 }
 
 impl AccessOptions {
     /// Reads the flags, adding what is wrong with them to `errors`.
-    pub fn from_options(options: &Options, errors: &mut Errors) -> Self {
+    pub fn from_options(options: &Options, gates: &Gates, errors: &mut Errors) -> Self {
+        check_uid_headers(options, gates, errors);
         let list = |name: &str| options.strings(name).to_vec();
         let always_allow = list("authorization-always-allow-paths");
         for path in &always_allow {
@@ -75,6 +82,7 @@ impl AccessOptions {
                 options.bool("authentication-skip-lookup"),
                 options.bool("authentication-tolerate-lookup-failure"),
             ),
+            uids: Uids { of_subjects: gates.enabled(SUBJECT_UID), of_headers: gates.enabled(REMOTE_UID) },
         }
     }
 }
@@ -146,6 +154,7 @@ impl Access {
             clock: Arc::clone(&cx.clock),
             trusted: ArcSwap::from_pointee(Trusted { client_ca, front_proxy }),
             reviews: reviewer(&options.authentication_kubeconfig)?,
+            uids: options.uids,
         };
         let access = Self {
             identify,

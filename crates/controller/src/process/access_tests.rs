@@ -32,6 +32,7 @@ fn options(lookup: Lookup) -> AccessOptions {
         allowed_ttl: Duration::ZERO,
         denied_ttl: Duration::ZERO,
         lookup,
+        uids: Uids { of_subjects: true, of_headers: true },
     }
 }
 
@@ -90,6 +91,58 @@ async fn certificates_are_believed_as_api_servers_say() {
     said("garbage");
     settled().await;
     assert!(passes(&access, second.request("root", MASTERS)).await, "what cannot be read changes nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn users_have_uids_as_the_gates_say() {
+    let (server, clients, proxies) = (FakeServer::new(), authority("clients"), authority("proxies"));
+    publish(
+        &server,
+        &[
+            ("client-ca-file", &clients.pem()),
+            ("requestheader-client-ca-file", &proxies.pem()),
+            ("requestheader-username-headers", r#"["X-Remote-User"]"#),
+            ("requestheader-uid-headers", r#"["X-Remote-Uid"]"#),
+        ],
+    );
+    let mut proxied = proxies.proxied("front-proxy");
+    proxied.headers_mut().insert("x-remote-uid", http::HeaderValue::from_static("u2"));
+    let requests = [&["u1"][..], &[""], &["u1", "u2"]].map(|uids| clients.request_with_uids("alice", uids));
+    let requests = requests.into_iter().chain([proxied]).map(|request| request.into_parts().0).collect::<Vec<_>>();
+    for (of_subjects, of_headers, expected) in [
+        (true, true, [Some("u1"), None, None, Some("u2")]),
+        (false, true, [Some(""), Some(""), Some(""), Some("u2")]),
+        (true, false, [Some("u1"), None, None, Some("")]),
+    ] {
+        let options = AccessOptions { uids: Uids { of_subjects, of_headers }, ..options(Lookup::Strict) };
+        let access = access(&server, &options);
+        assert!(access.follow_cluster().await.expect("it can be read"));
+        for (request, uid) in requests.iter().zip(expected) {
+            let found = access.user(request).await.ok().map(|user| user.uid);
+            assert_eq!(found.as_deref(), uid, "{of_subjects} {of_headers}");
+        }
+    }
+}
+
+#[test]
+fn headers_of_uids_need_their_gate() {
+    let parsed = |flags: &[&str]| {
+        let flags = flags.iter().map(|flag| (*flag).to_owned());
+        component_base::flags::parse(&[super::super::DELEGATION], flags).expect("flags")
+    };
+    let (plain, named) = (parsed(&[]), parsed(&["--requestheader-uid-headers=X-Remote-Uid"]));
+    let problems = |options: &Options, gates: &Gates| {
+        let mut errors = Errors::new();
+        let uids = AccessOptions::from_options(options, gates, &mut errors).uids;
+        let problems = errors.into_result().map_err(|invalid| invalid.problems().join("; ")).err();
+        ([uids.of_subjects, uids.of_headers], problems.unwrap_or_default())
+    };
+    let off = |feature: Feature| Gates::default().with(feature, false);
+    let refused = "--requestheader-uid-headers requires the RemoteRequestHeaderUID feature to be enabled";
+    assert_eq!(problems(&named, &Gates::default()), ([true, true], String::new()));
+    assert_eq!(problems(&named, &off(SUBJECT_UID)), ([false, true], String::new()));
+    assert_eq!(problems(&plain, &off(REMOTE_UID)), ([true, false], String::new()));
+    assert_eq!(problems(&named, &off(REMOTE_UID)), ([true, false], refused.to_owned()));
 }
 
 #[tokio::test(start_paused = true)]

@@ -58,12 +58,12 @@ impl Endpoint {
             _ if self.page.as_ref().is_some_and(|page| page.path == path) => {
                 self.page.as_ref().map_or_else(not_found, |page| (page.answer)())
             }
-            ("/metrics", _) => self.metrics.answer(),
+            ("/metrics", _) => self.metrics.answer_to(&parts.headers),
             ("/metrics/slis", &Method::DELETE) => {
                 self.slis.reset();
                 text(StatusCode::OK, "metrics reset\n")
             }
-            ("/metrics/slis", _) => self.slis.answer(),
+            ("/metrics/slis", _) => self.slis.answer_to(&parts.headers),
             ("/configz", _) => json(&self.config),
             (_, method) => match &self.debugging {
                 Some(debugging) if Debugging::serves(path) => debugging.answer(path, method, body).await,

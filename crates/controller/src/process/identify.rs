@@ -9,7 +9,7 @@ use client::Client;
 use component_base::serving::PeerCertificates;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
-use pki::{CaPool, Certificate};
+use pki::{CaPool, Certificate, UserUidError};
 
 const ANONYMOUS: &str = "system:anonymous";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
@@ -33,25 +33,39 @@ pub(super) struct Trusted {
     pub(super) front_proxy: Option<FrontProxy>,
 }
 
+/// From where users have uids, by the gates.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Uids {
+    /// From the subjects of their certificates (`AllowParsingUserUIDFromCertAuth`).
+    pub(super) of_subjects: bool,
+    /// From front proxies, whether flags or API servers name the headers (`RemoteRequestHeaderUID`).
+    pub(super) of_headers: bool,
+}
+
 /// What identifies clients.
 pub(super) struct Identify {
     pub(super) clock: SharedClock,
     pub(super) trusted: ArcSwap<Trusted>,
     pub(super) reviews: Option<Client>,
+    pub(super) uids: Uids,
 }
 
-/// A bearer token is there but nobody vouches for it.
+/// A bearer token is there but nobody vouches for it, or a certificate says nothing clear of its user.
 pub(super) struct Refused;
 
 impl Identify {
-    /// The user behind a request, looked for in upstream's order; a token that is not accepted is refused.
+    /// The user behind a request, looked for in upstream's order; a token that is not accepted is refused, and so is a
+    /// certificate that says nothing clear, unless there is a token that is.
     pub(super) async fn user(&self, request: &Parts) -> Result<UserInfo, Refused> {
-        if let Some(user) = self.by_proxy(request).or_else(|| self.by_certificate(request)) {
-            return Ok(authenticated(user));
-        }
-        match bearer(request) {
-            Some(token) => self.by_token(token).await.map(authenticated).ok_or(Refused),
-            None => Ok(anonymous()),
+        let known = self.by_proxy(request).map_or_else(|| self.by_certificate(request), |user| Ok(Some(user)));
+        match (known, bearer(request)) {
+            (Ok(Some(user)), _) => Ok(authenticated(user)),
+            (_, Some(token)) => self.by_token(token).await.map(authenticated).ok_or(Refused),
+            (Ok(None), None) => Ok(anonymous()),
+            (Err(error), None) => {
+                tracing::error!(%error, "Unable to authenticate the request");
+                Err(Refused)
+            }
         }
     }
 
@@ -60,12 +74,14 @@ impl Identify {
         pool.verify_client(peer, self.clock.wall()).ok()
     }
 
-    fn by_certificate(&self, request: &Parts) -> Option<UserInfo> {
+    fn by_certificate(&self, request: &Parts) -> Result<Option<UserInfo>, UserUidError> {
         let trusted = self.trusted.load();
-        let leaf = self.verified(trusted.client_ca.as_deref()?, request)?;
+        let leaf = trusted.client_ca.as_deref().and_then(|pool| self.verified(pool, request));
+        let Some(leaf) = leaf.filter(|leaf| !leaf.subject().common_name().is_empty()) else { return Ok(None) };
         let subject = leaf.subject();
-        let name = subject.common_name().to_owned();
-        (!name.is_empty()).then(|| UserInfo { username: name, groups: subject.organizations(), ..UserInfo::default() })
+        let uid = if self.uids.of_subjects { subject.user_uid()? } else { "" };
+        let (username, groups) = (subject.common_name().to_owned(), subject.organizations());
+        Ok(Some(UserInfo { username, uid: uid.to_owned(), groups, ..UserInfo::default() }))
     }
 
     fn by_proxy(&self, request: &Parts) -> Option<UserInfo> {
@@ -76,7 +92,11 @@ impl Identify {
         if !proxy.allowed_names.is_empty() && !proxy.allowed_names.iter().any(|allowed| allowed == name) {
             return None;
         }
-        proxy.user(request)
+        let mut user = proxy.user(request)?;
+        if !self.uids.of_headers {
+            user.uid.clear();
+        }
+        Some(user)
     }
 
     async fn by_token(&self, token: &str) -> Option<UserInfo> {

@@ -25,13 +25,13 @@ use component_base::flags::{Errors, Options};
 use component_base::health::{Check, Endpoint as HealthEndpoint, Health};
 use component_base::metrics::{Desc, Metrics, MetricsOptions, Stability};
 use component_base::serving::{BoxError, Response, SecureServing};
-use component_base::shared_gates::COORDINATED_ELECTION;
+use component_base::shared_gates::{COORDINATED_ELECTION, RELEASE_LEASE_ON_EXIT};
 use component_base::version::{BINARY, MinorVersion};
 use component_base::zpages::Zpages;
-use component_base::{Lifecycle, Versions};
+use component_base::{Gates, Lifecycle, Versions};
 use pki::{AltNames, CertificateAuthority, CertificateSpec, KeyAlgorithm, PrivateKey};
 
-pub use access::{Access, AccessError, AccessOptions, Refusal};
+pub use access::{Access, AccessError, AccessOptions, Refusal, UID_GATES};
 pub use flags::{CLIENT, DELEGATION, GENERIC, TOLERANT_DELEGATION, leader_election_flags};
 
 /// How long a self-signed serving certificate is good for, as upstream.
@@ -143,6 +143,15 @@ impl ProcessOptions {
         self
     }
 
+    /// Gives the lease back at a stop, where the gate says so.
+    #[must_use]
+    pub fn releasing(mut self, gates: &Gates) -> Self {
+        if let Some(leader) = &mut self.leader {
+            leader.release_on_stop = gates.enabled(RELEASE_LEASE_ON_EXIT);
+        }
+        self
+    }
+
     /// Serves a page of the process's own.
     #[must_use]
     pub fn with_page(mut self, path: &'static str, answer: impl Fn() -> Response + Send + Sync + 'static) -> Self {
@@ -158,12 +167,13 @@ impl ProcessOptions {
         name: &'static str,
         options: &Options,
         rng: &SharedRng,
+        gates: &Gates,
         errors: &mut Errors,
     ) -> Result<Self, ConfigError> {
         let leader = options.bool("leader-elect").then(|| leader_config(options, rng, errors));
         let serving = SecureServing::from_options(options, name, errors);
-        let access = AccessOptions::from_options(options, errors);
-        let metrics_options = MetricsOptions::from_options(options, errors);
+        let access = AccessOptions::from_options(options, gates, errors);
+        let metrics_options = MetricsOptions::from_options(options, errors).obeying(gates);
         let registry = Registry::new(&metrics_options);
         let profiling = options.bool("profiling");
         let mut client =

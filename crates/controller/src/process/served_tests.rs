@@ -6,8 +6,10 @@ use std::path::Path;
 use base::{Rng, SystemClock, TaskGroup};
 use client::fake::FakeServer;
 use client::{ApiHandler as _, CertSource, Peer, Request, Trust};
+use component_base::Gates;
 use component_base::flags::{Flag, FlagSet, METRICS, parse};
 use component_base::serving::{handler_fn, secure_serving_flags, text};
+use component_base::shared_gates::RELEASE_LEASE_ON_EXIT;
 use http::StatusCode;
 use http_body_util::BodyExt as _;
 use serde_json::json;
@@ -89,7 +91,8 @@ async fn administrators_of_the_cluster_may_read_its_metrics() {
         format!("--secure-port={port}"),
     ]);
     let (options, rng, mut errors) = (parse(FLAGS, arguments).expect("flags"), Rng::seeded(6), Errors::new());
-    let process = ProcessOptions::from_options("test", &options, &rng, &mut errors).expect("options");
+    let process =
+        ProcessOptions::from_options("test", &options, &rng, &Gates::default(), &mut errors).expect("options");
     errors.into_result().expect("good flags");
     let lifecycle = Lifecycle::new("test", SystemClock::shared(), rng);
     let lead = |_: Leading| std::future::pending();
@@ -110,4 +113,16 @@ async fn administrators_of_the_cluster_may_read_its_metrics() {
     assert!(other.contains("forbidden: User \"system:anonymous\""), "{other}");
     lifecycle.tasks().cancel();
     tasks.cancel();
+}
+
+#[test]
+fn the_lease_is_given_back_where_the_gate_says_so() {
+    let arguments = ["--master=https://server:6443".to_owned(), "--leader-elect".to_owned()];
+    let (options, mut errors) = (parse(FLAGS, arguments).expect("flags"), Errors::new());
+    for on in [false, true] {
+        let gates = Gates::default().with(RELEASE_LEASE_ON_EXIT, on);
+        let process = ProcessOptions::from_options("test", &options, &Rng::seeded(1), &gates, &mut errors);
+        let leader = process.expect("options").releasing(&gates).leader.expect("an election");
+        assert_eq!(leader.release_on_stop, on);
+    }
 }

@@ -7,7 +7,9 @@ use api_types::core_v1::ConfigMap;
 use base::{Rng, SharedClock};
 use client::fake::FakeServer;
 use component_base::serving::PeerCertificates;
-use pki::{Certificate, CertificateAuthority, CertificateSpec, KeyAlgorithm, PrivateKey};
+use pki::{
+    Certificate, CertificateAuthority, CertificateSpec, KeyAlgorithm, Name, NameAttribute, PrivateKey, USER_UID_DOTTED,
+};
 
 use super::access::MASTERS;
 
@@ -45,7 +47,21 @@ impl Authority {
 
     /// A request for `/metrics` by somebody of a group.
     pub(super) fn request(&self, user: &str, group: &str) -> http::Request<()> {
-        let (leaf, _) = self.issue(user, group);
+        Self::shown(&self.issue(user, group).0)
+    }
+
+    /// The same by somebody with uids in the subject, and no group.
+    pub(super) fn request_with_uids(&self, user: &str, uids: &[&str]) -> http::Request<()> {
+        let attribute = |oid: &str, value: &str| NameAttribute { oid: oid.to_owned(), value: Some(value.to_owned()) };
+        let mut attributes = vec![attribute("2.5.4.3", user)];
+        attributes.extend(uids.iter().map(|uid| attribute(USER_UID_DOTTED, uid)));
+        let mut spec = CertificateSpec::client("", &[], HOUR);
+        spec.subject = Name::from_attributes(attributes);
+        let leaf = self.own.issue(&spec, key().public_key(), self.now, &Rng::seeded(2));
+        Self::shown(&leaf.expect("a certificate"))
+    }
+
+    fn shown(leaf: &Certificate) -> http::Request<()> {
         let mut request = http::Request::get("/metrics").body(()).expect("a request");
         request.extensions_mut().insert(PeerCertificates(vec![leaf.der().to_vec().into()].into()));
         request

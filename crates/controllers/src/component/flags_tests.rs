@@ -2,6 +2,7 @@
 //! controllers are told, or is a mistake.
 
 use base::Rng;
+use component_base::Gates;
 use component_base::flags::{FlagSet, GLOBAL, LOGS, parse};
 
 use super::flags::{FLAGS, WITHOUT_EFFECT};
@@ -20,7 +21,8 @@ const KUBECONFIG: &str = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncont
 /// All that becomes of a command line.
 fn complaint(arguments: &[String]) -> Result<String, String> {
     let options = parse(FLAGS, arguments.iter().cloned()).map_err(|error| error.to_string())?;
-    let config = Config::from_options(&options, &Rng::seeded(1)).map_err(|error| error.to_string())?;
+    let config = Config::from_options(&options, &Rng::seeded(1), &Gates::default());
+    let config = config.map_err(|error| error.to_string())?;
     Ok(format!(
         "{:?} {:?} {:?} {:?} {:?} {:?} {:?}",
         config.process,
@@ -65,4 +67,9 @@ fn every_flag_is_obeyed_or_refused() {
 #[test]
 fn each_gate_can_be_switched_on() {
     assert_eq!((super::COMPONENT.gates.out_of_reach(), super::COMPONENT.gates.untold()), (vec![], vec![]));
+}
+
+#[test]
+fn no_gate_has_one_side_only() {
+    assert_eq!(super::COMPONENT.gates.one_sided(), [""; 0]);
 }

@@ -13,10 +13,10 @@ use api_machinery::value::ValueMap;
 use component_base::flags::Options;
 use component_base::serving::BoxError;
 use component_base::shared_gates::{
-    CLUSTER_TRUST_BUNDLE, COMPARING_TOLERATIONS, COORDINATED_ELECTION, EXTENDED_RESOURCE, GENERIC_WORKLOAD,
-    POD_CERTIFICATE_REQUEST, STORAGE_VERSION_API, STORAGE_VERSION_MIGRATOR,
+    API_SERVER_IDENTITY, CLUSTER_TRUST_BUNDLE, COMPARING_TOLERATIONS, COORDINATED_ELECTION, EXTENDED_RESOURCE,
+    GENERIC_WORKLOAD, POD_CERTIFICATE_REQUEST, RELEASE_LEASE_ON_EXIT, STORAGE_VERSION_API, STORAGE_VERSION_MIGRATOR,
 };
-use component_base::{Component, Feature, Gates, Known, Lifecycle, Part, no_config_file};
+use component_base::{Component, Gates, Known, Lifecycle, Part, no_config_file};
 use controller::process::{Leading, run_process};
 use controller::{ControllerSet, Environment, Stopped};
 
@@ -26,12 +26,23 @@ use options::Config;
 const NAME: &str = "kube-controller-manager";
 /// How long connections and recorders may take to end.
 const DRAIN: Duration = Duration::from_secs(5);
-/// Give the lease back and wait for the controllers at a stop, instead of ending at once.
-const RELEASE_ON_EXIT: Feature = Feature::named("ControllerManagerReleaseLeaderElectionLockOnExit");
 /// The gates whose two sides are here, and the one whose only part for this component is.
 const GATES: Known = Known::switching(&[
-    &[RELEASE_ON_EXIT, COORDINATED_ELECTION, STORAGE_VERSION_API, STORAGE_VERSION_MIGRATOR, volumes::selinux::GATE],
-    &[CLUSTER_TRUST_BUNDLE, COMPARING_TOLERATIONS, EXTENDED_RESOURCE, GENERIC_WORKLOAD, POD_CERTIFICATE_REQUEST],
+    &[
+        RELEASE_LEASE_ON_EXIT,
+        COORDINATED_ELECTION,
+        STORAGE_VERSION_API,
+        STORAGE_VERSION_MIGRATOR,
+        volumes::selinux::GATE,
+    ],
+    &[
+        API_SERVER_IDENTITY,
+        CLUSTER_TRUST_BUNDLE,
+        COMPARING_TOLERATIONS,
+        EXTENDED_RESOURCE,
+        GENERIC_WORKLOAD,
+        POD_CERTIFICATE_REQUEST,
+    ],
     crate::autoscaling::horizontal::GATES,
     crate::devices::pool_status::GATES,
     crate::devices::taint_eviction::GATES,
@@ -41,9 +52,11 @@ const GATES: Known = Known::switching(&[
     crate::workloads::stateful_set::GATES,
     crate::workloads::STALENESS_GATES,
     crate::devices::resource_claim::GATES,
+    controller::process::UID_GATES,
     component_base::zpages::GATES,
     client::features::GATES,
     component_base::logging::GATES,
+    component_base::metrics::GATES,
 ])
 .of(Part::ControllerManager);
 
@@ -63,17 +76,13 @@ pub const COMPONENT: Component = Component {
 /// # Errors
 /// When a flag is wrong, a controller cannot be built, or the leadership is lost.
 pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError> {
-    let mut config = Config::from_options(&options, lifecycle.rng())?;
-    let release = lifecycle.gates().enabled(RELEASE_ON_EXIT);
-    if let Some(leader) = &mut config.process.leader {
-        leader.release_on_stop = release;
-    }
+    let config = Config::from_options(&options, lifecycle.rng(), lifecycle.gates())?;
     let set = ControllerSet::new(ALL, &config.selection, lifecycle.gates());
     let checks = set.checks();
     let shown = config_shown();
     let gates = lifecycle.gates().clone();
-    let process = config.process.clone();
-    run_process(process.coordinated(), &lifecycle, checks, shown, |leading| lead(set, config, gates, leading)).await
+    let process = config.process.clone().releasing(&gates).coordinated();
+    run_process(process, &lifecycle, checks, shown, |leading| lead(set, config, gates, leading)).await
 }
 
 async fn lead(set: Arc<ControllerSet>, config: Config, gates: Gates, leading: Leading) -> Result<(), BoxError> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base::SharedRng;
 use client::{ClientConfig, Trust};
+use component_base::Gates;
 use component_base::flags::{Errors, Options};
 use component_base::serving::BoxError;
 use component_helpers::time_zone::TimeZone;
@@ -45,10 +46,10 @@ impl Config {
     ///
     /// # Errors
     /// All mistakes together.
-    pub(super) fn from_options(options: &Options, rng: &SharedRng) -> Result<Self, BoxError> {
+    pub(super) fn from_options(options: &Options, rng: &SharedRng, gates: &Gates) -> Result<Self, BoxError> {
         let mut errors = Errors::new();
         flags::refuse_unsupported(options, &mut errors);
-        let process = ProcessOptions::from_options(NAME, options, rng, &mut errors)?;
+        let process = ProcessOptions::from_options(NAME, options, rng, gates, &mut errors)?;
         let selection = errors.ok(selection(options.strings("controllers")));
         let settings = settings(options, &process.client, &mut errors);
         errors.into_result()?;

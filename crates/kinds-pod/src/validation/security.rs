@@ -9,6 +9,7 @@ use api_types::core_v1::constants::{
     seccomp_profile_type, supplemental_groups_policy,
 };
 use api_types::core_v1::{AppArmorProfile, Container, PodSecurityContext, PodSpec, SeccompProfile, SecurityContext};
+use feature_gates::shared::SELINUX_MOUNT;
 use kinds_frame::field_rules as rules;
 use kinds_frame::internal_json;
 
@@ -47,12 +48,13 @@ pub(super) fn validate_pod(around: &Around<'_>, spec_path: &Path, errors: &mut E
 }
 
 fn validate_selinux_policy(around: &Around<'_>, context: &PodSecurityContext, path: &Path, errors: &mut ErrorList) {
-    let uses_mounts = |spec: &PodSpec| {
+    let has_policy = |spec: &PodSpec| {
         let context = spec.security_context.as_ref();
-        context.is_some_and(|context| context.se_linux_change_policy.as_deref() == Some(policy::MOUNT_OPTION))
+        context.is_some_and(|context| context.se_linux_change_policy.is_some())
     };
-    // The other value is behind a feature that is off.
-    let known = if around.stored(uses_mounts) { policy::ALL } else { &[policy::RECURSIVE] };
+    // The other value is behind the feature; who had any policy before may still have either.
+    let all = around.gates.enabled(SELINUX_MOUNT) || around.stored(has_policy);
+    let known = if all { policy::ALL } else { &[policy::RECURSIVE] };
     rules::one_of_if_set(path, context.se_linux_change_policy.as_ref(), known, errors);
 }
 

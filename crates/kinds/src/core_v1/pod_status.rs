@@ -9,6 +9,7 @@ use api_types::core_v1::{
     Container, ContainerRestartRule, ContainerStatus, Pod, PodCondition, PodSpec, PodStatus, ResourceStatus,
 };
 use feature_gates::Gates;
+use feature_gates::shared::CLEAR_NOMINATION;
 
 use crate::address_warnings;
 use crate::addresses;
@@ -104,7 +105,7 @@ pub(super) fn validate(pod: &Pod, old: &Pod, gates: &Gates) -> ErrorList {
     pod_spec::validate_pod_annotations(&annotations, (&pod.metadata, &pod.spec), stored, gates, &mut errors);
     let path = Path::new("status");
     validate_conditions(&path.child("conditions"), &pod.status.conditions, &mut errors);
-    validate_nomination(&path.child("nominatedNodeName"), pod, old, &mut errors);
+    validate_nomination(&path.child("nominatedNodeName"), pod, old, gates, &mut errors);
     if pod.status.observed_generation < 0 {
         let at = path.child("observedGeneration");
         errors.push(at.invalid(pod.status.observed_generation, NOT_NEGATIVE));
@@ -151,13 +152,13 @@ fn validate_conditions(path: &Path, conditions: &[PodCondition], errors: &mut Er
     }
 }
 
-fn validate_nomination(path: &Path, pod: &Pod, old: &Pod, errors: &mut ErrorList) {
+fn validate_nomination(path: &Path, pod: &Pod, old: &Pod, gates: &Gates, errors: &mut ErrorList) {
     let (new, stored) = (&pod.status.nominated_node_name, &old.status.nominated_node_name);
     if new == stored || new.is_empty() {
         return;
     }
     errors.push_invalid(path, new, names::dns1123_subdomain(new));
-    if !old.spec.node_name.is_empty() {
+    if gates.enabled(CLEAR_NOMINATION) && !old.spec.node_name.is_empty() {
         errors.push(path.forbidden("may not be set on pods that are already bound to a node"));
     }
 }

@@ -6,7 +6,7 @@ use api_machinery::field_path::{ErrorList, Path};
 use api_types::resource_v1::DeviceSelector;
 use cel::kubernetes::Minor;
 use cel::{Environment, Type};
-use dra::selector::{DeviceType, environment};
+use dra::selector::{DeviceType, Includes, environment};
 use feature_gates::Gates;
 
 use super::values;
@@ -36,15 +36,20 @@ impl Reading<'_> {
     }
 
     fn environment(self) -> &'static Environment {
-        static NEW: LazyLock<Environment> = LazyLock::new(|| environment(COMPATIBLE, false));
-        static NEW_SHARED: LazyLock<Environment> = LazyLock::new(|| environment(COMPATIBLE, true));
-        static STORED: LazyLock<Environment> = LazyLock::new(|| environment(CURRENT, false));
-        static STORED_SHARED: LazyLock<Environment> = LazyLock::new(|| environment(CURRENT, true));
-        match (self.stored, self.shares()) {
-            (false, false) => &NEW,
-            (false, true) => &NEW_SHARED,
-            (true, false) => &STORED,
-            (true, true) => &STORED_SHARED,
+        use Includes::{Known, Unknown};
+        static NEW: LazyLock<Environment> = LazyLock::new(|| environment(COMPATIBLE, false, Unknown));
+        static NEW_SHARED: LazyLock<Environment> = LazyLock::new(|| environment(COMPATIBLE, true, Unknown));
+        static NEW_LISTS: LazyLock<Environment> = LazyLock::new(|| environment(COMPATIBLE, false, Known));
+        static NEW_SHARED_LISTS: LazyLock<Environment> = LazyLock::new(|| environment(COMPATIBLE, true, Known));
+        static STORED: LazyLock<Environment> = LazyLock::new(|| environment(CURRENT, false, Known));
+        static STORED_SHARED: LazyLock<Environment> = LazyLock::new(|| environment(CURRENT, true, Known));
+        match (self.stored, self.shares(), self.gates.enabled(gates::LIST_ATTRIBUTES)) {
+            (false, false, false) => &NEW,
+            (false, true, false) => &NEW_SHARED,
+            (false, false, true) => &NEW_LISTS,
+            (false, true, true) => &NEW_SHARED_LISTS,
+            (true, false, _) => &STORED,
+            (true, true, _) => &STORED_SHARED,
         }
     }
 }
@@ -122,6 +127,18 @@ mod tests {
             let reading = Reading { stored, gates: &gates };
             expression(&Path::new("p"), "device.allowMultipleAllocations == true", reading, &mut errors);
             assert_eq!(errors.len(), 1);
+        }
+    }
+    #[test]
+    fn what_attributes_include_is_asked_by_the_gate_or_where_it_was_before() {
+        let text = "device.attributes['d'].roots.includes('a')";
+        for (stored, on, expected) in
+            [(false, true, true), (false, false, false), (true, false, true), (true, true, true)]
+        {
+            let gates = Gates::default().with(gates::LIST_ATTRIBUTES, on);
+            let mut errors = ErrorList::new();
+            expression(&Path::new("p"), text, Reading { stored, gates: &gates }, &mut errors);
+            assert_eq!(errors.is_empty(), expected, "{stored} {on}: {errors:?}");
         }
     }
 }

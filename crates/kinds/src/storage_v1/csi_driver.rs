@@ -8,6 +8,8 @@ use api_types::storage_v1::constants::{fs_group_policy, volume_lifecycle_mode};
 use api_types::storage_v1::{CSIDriver, CSIDriverSpec, TokenRequest};
 
 use crate::field_rules::{self, IMMUTABLE};
+use crate::gated::Gated;
+use crate::gates;
 use crate::info::{ResourceInfo, StorageInfo};
 use crate::lifecycle::Lifecycle;
 use crate::rules::{Endpoint, RuleContext, TypedRules};
@@ -38,22 +40,27 @@ impl TypedRules for CSIDriverRules {
     ];
     const FORMER: &'static [Former] = &[Former::same("storage.k8s.io/v1beta1")];
     const LIFECYCLE: Lifecycle = Lifecycle::RETURNS_DELETED;
+    const GATED: &'static [Gated<CSIDriver>] = &[Gated {
+        features: &[gates::VOLUME_LIMIT_SCALING],
+        used: |driver| driver.spec.prevent_pod_scheduling_if_missing.is_some(),
+        drop: |driver| driver.spec.prevent_pod_scheduling_if_missing = None,
+    }];
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
     }
 
-    /// The field stands behind the gate `VolumeLimitScaling`, which is off.
-    fn prepare_create(_: &RuleContext, object: &mut CSIDriver) {
-        object.spec.prevent_pod_scheduling_if_missing = None;
+    fn prepare_create(cx: &RuleContext, object: &mut CSIDriver) {
+        default_scheduling(cx, &mut object.spec);
     }
 
     /// Unlike most, the first generation is not 1.
-    fn prepare_update(_: &RuleContext, _: Endpoint, object: &mut CSIDriver, old: &CSIDriver) {
-        if old.spec.prevent_pod_scheduling_if_missing.is_none() {
-            object.spec.prevent_pod_scheduling_if_missing = None;
+    fn prepare_update(cx: &RuleContext, _: Endpoint, object: &mut CSIDriver, old: &CSIDriver) {
+        let mut stored = old.spec.clone();
+        for spec in [&mut object.spec, &mut stored] {
+            default_scheduling(cx, spec);
         }
-        if !equal_structs(&object.spec, &old.spec) {
+        if !equal_structs(&object.spec, &stored) {
             next_generation(&mut object.metadata);
         }
     }
@@ -90,6 +97,13 @@ const TOKENS_IN_ATTRIBUTES: &str = "spec.serviceAccountTokenInSecrets is unset; 
 const MIN_TOKEN_SECONDS: i64 = 10 * 60;
 const MAX_TOKEN_SECONDS: i64 = 1 << 32;
 const MIN_UPDATE_SECONDS: i64 = 10;
+
+/// A default that is behind a feature; a driver that was stored without counts as if it had it.
+fn default_scheduling(cx: &RuleContext, spec: &mut CSIDriverSpec) {
+    if cx.gates.enabled(gates::VOLUME_LIMIT_SCALING) {
+        spec.prevent_pod_scheduling_if_missing.get_or_insert(false);
+    }
+}
 
 fn audiences(spec: &CSIDriverSpec) -> String {
     table::joined(spec.token_requests.iter().map(|request| request.audience.as_str()), ",")

@@ -119,6 +119,12 @@ const ROWS: &[Row] = &[
         r#"{"spec":{"behavior":{"scaleUp":{"tolerance":"1"},"scaleDown":{"tolerance":"2"}}}}"#,
     ),
     (
+        "storage.k8s.io/csidrivers",
+        &[gates::VOLUME_LIMIT_SCALING],
+        "preventPodSchedulingIfMissing",
+        r#"{"spec":{"preventPodSchedulingIfMissing":true}}"#,
+    ),
+    (
         CLAIMS,
         &[gates::ADMIN_ACCESS],
         "adminAccess",

@@ -103,7 +103,8 @@ async fn bootstrap(
     let config = ClientConfig::from_kubeconfig(&file, &Overrides::default())?.with_component("kubelet");
     // Connections made with the bootstrap token end with it.
     let tasks = lifecycle.tasks().child("bootstrap");
-    let cx = ClientCx::new(lifecycle.clock().clone(), lifecycle.rng().clone(), tasks.clone());
+    let cx =
+        ClientCx::new(lifecycle.clock().clone(), lifecycle.rng().clone(), tasks.clone()).obeying(lifecycle.gates());
     let client = Client::new(config.clone(), cx)?;
     let pair = obtain_surely(&client, &template(&plan.node.name, metrics)).await;
     store.save(&pair, lifecycle.clock().wall())?;

@@ -25,7 +25,7 @@ pub(crate) mod gates {
     pub(crate) use component_base::shared_gates::{
         COMPARING_TOLERATIONS, CREDENTIAL_TOKENS, DECLARED_FEATURES, EXTEND_WEBSOCKETS, EXTENDED_RESOURCE,
         GROUP_CLAIMS, HOST_NETWORK_USERS, IMAGE_VOLUME_DIGESTS, POD_LEVEL_RESIZE, POD_LEVEL_RESOURCES,
-        RESIZE_INIT_CONTAINERS, RESOURCE_HEALTH, RESOURCE_HEALTH_MESSAGE, SPLIT_LOG_STREAMS, STOP_SIGNALS,
+        RESIZE_INIT_CONTAINERS, RESOURCE_HEALTH, RESOURCE_HEALTH_MESSAGE, SPLIT_LOG_STREAMS, STOP_SIGNALS, SUBJECT_UID,
     };
     use component_base::{Feature, Known, Part};
 
@@ -50,6 +50,7 @@ pub(crate) mod gates {
     pub(crate) const STATS_FROM_RUNTIME: Feature = Feature::named("PodAndContainerStatsFromCRI");
     pub(crate) const SANDBOX_CONDITION: Feature = Feature::named("PodReadyToStartContainersCondition");
     pub(crate) const SEPARATE_DISKS: Feature = Feature::named("KubeletSeparateDiskGC");
+    pub(crate) const SCRATCH_QUOTAS: Feature = Feature::named("LocalStorageCapacityIsolationFSQuotaMonitoring");
     pub(crate) const DISABLE_CPU_QUOTA: Feature = Feature::named("DisableCPUQuotaWithExclusiveCPUs");
     pub(crate) const GRACEFUL_SHUTDOWN: Feature = Feature::named("GracefulNodeShutdown");
     pub(crate) const GRACEFUL_SHUTDOWN_BY_PRIORITY: Feature = Feature::named("GracefulNodeShutdownBasedOnPodPriority");
@@ -65,10 +66,10 @@ pub(crate) mod gates {
     pub(crate) const RELOAD_SERVER_CERTIFICATE: Feature = Feature::named("ReloadKubeletServerCertificateFile");
     pub(crate) const PREVENT_STATIC_POD_REFERENCES: Feature = Feature::named("PreventStaticPodAPIReferences");
     pub(crate) const ROTATE_SERVER_CERTIFICATE: Feature = Feature::named("RotateKubeletServerCertificate");
-    pub(crate) const MOUNT_WITH_LABELS: Feature = Feature::named("SELinuxMount");
     pub(crate) use component_base::shared_gates::CLUSTER_TRUST_BUNDLE_PROJECTION as TRUST_BUNDLES;
     pub(crate) use component_base::shared_gates::POD_CERTIFICATE_REQUEST as POD_CERTIFICATES;
     pub(crate) use component_base::shared_gates::RESTART_ALL_CONTAINERS;
+    pub(crate) use component_base::shared_gates::SELINUX_MOUNT as MOUNT_WITH_LABELS;
     pub(crate) use component_base::shared_gates::{CONTAINER_RESTART_RULES, ENV_FILES, HOSTNAME_OVERRIDE};
 
     /// All of them.
@@ -93,6 +94,7 @@ pub(crate) mod gates {
             STATS_FROM_RUNTIME,
             SANDBOX_CONDITION,
             SEPARATE_DISKS,
+            SCRATCH_QUOTAS,
             COMPARING_TOLERATIONS,
             CONTAINER_RESTART_RULES,
             ENV_FILES,
@@ -115,6 +117,7 @@ pub(crate) mod gates {
             REGISTRATION_GET_ON_EXISTS_ONLY,
             SPLIT_LOG_STREAMS,
             STOP_SIGNALS,
+            SUBJECT_UID,
             IMAGE_VOLUME_DIGESTS,
             SHORTER_CRASH_BACK_OFF,
             RESOURCE_HEALTH,
@@ -133,6 +136,9 @@ pub(crate) mod gates {
             RELOAD_SERVER_CERTIFICATE,
         ],
         component_base::zpages::GATES,
+        component_base::logging::GATES,
+        component_base::metrics::GATES,
+        client::features::GATES,
     ])
     .of(Part::Kubelet);
 }

@@ -272,6 +272,12 @@ fn each_gate_can_be_switched_on() {
 }
 
 #[test]
+fn one_gate_has_one_side_only() {
+    // Nodes' own resources as devices are not there yet.
+    assert_eq!(super::gates::KNOWN.one_sided(), ["DRANodeAllocatableResources"]);
+}
+
+#[test]
 fn lower_classes_leave_what_they_are_told_to_where_the_gate_says_so() {
     let line = "--qos-reserved=memory=40%";
     let plan = plan(&options(line), loaded(line).unwrap(), "host").unwrap();

@@ -67,7 +67,8 @@ pub(super) async fn serve(
 
 pub(super) fn api(dependencies: &Dependencies, plan: &Plan, lifecycle: &Lifecycle) -> Result<Api, BoxError> {
     let (volumes, set) = (dependencies.volumes.clone(), lifecycle.gates().clone());
-    let (metrics, slis) = (dependencies.metrics.all.clone(), Metrics::new(MetricsOptions::default()));
+    let metrics = dependencies.metrics.all.clone();
+    let slis = Metrics::new(MetricsOptions::default().obeying(lifecycle.gates()));
     metrics.show_gates(lifecycle.gates());
     metrics.show_versions(lifecycle.versions());
     let health = Health::new(&slis, Duration::ZERO);
@@ -124,6 +125,11 @@ pub(super) fn source(set: &Gates) -> Source {
     if set.enabled(gates::STATS_FROM_RUNTIME) { Source::Runtime } else { Source::Groups }
 }
 
+/// Whether the subjects of certificates tell uids.
+fn subject_uid(set: &Gates) -> SubjectUid {
+    if set.enabled(gates::SUBJECT_UID) { SubjectUid::Parsed } else { SubjectUid::Ignored }
+}
+
 /// The certificate that is shown, and who is recognised.
 async fn secure(
     dependencies: &Dependencies,
@@ -149,7 +155,7 @@ async fn secure(
         let pool = Arc::new(CaPool::new(CaBundle::from_pem(&file.pem())?));
         follow(&file, &pool, ca);
         advertise(set, &file, &tls);
-        members.push(Arc::new(ClientCertificate::new(pool, lifecycle.clock().clone(), SubjectUid::Ignored)));
+        members.push(Arc::new(ClientCertificate::new(pool, lifecycle.clock().clone(), subject_uid(set))));
         targets.push(file);
     }
     if config.authentication.webhook.enabled == Some(true) {
@@ -249,6 +255,13 @@ mod tests {
         let (own, spec) = (key(), CertificateSpec::server(name, AltNames::default(), DAY));
         let leaf = authority.issue(&spec, own.public_key(), now, &rng).unwrap();
         (leaf.to_pem(), own.to_pem().unwrap().as_str().to_owned(), authority.certificate().to_pem())
+    }
+
+    #[test]
+    fn subjects_tell_uids_by_the_gate() {
+        for (on, expected) in [(true, SubjectUid::Parsed), (false, SubjectUid::Ignored)] {
+            assert_eq!(subject_uid(&Gates::default().with(gates::SUBJECT_UID, on)), expected);
+        }
     }
 
     #[test]

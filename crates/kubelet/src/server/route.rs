@@ -9,7 +9,7 @@ use api_types::kubelet_config_v1beta1::{API_VERSION, KIND};
 use bytes::Bytes;
 use component_base::health::Health;
 use component_base::serving::{self, Query, Request, Response, decode_query, text};
-use http::{HeaderValue, Method, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 
 use super::{Api, cadvisor, debug, logs, stats, streams};
 
@@ -19,7 +19,7 @@ const DEBUGGING: [&str; 8] = ["run", "exec", "attach", "portForward", "container
 /// Everything.
 pub(super) async fn full(api: Arc<Api>, request: Request) -> Response {
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    if let Some(response) = common(api.clone(), &method, &uri).await {
+    if let Some(response) = common(api.clone(), (&method, &uri, request.headers())).await {
         return response;
     }
     let Some(parts) = segments(uri.path()) else { return text(StatusCode::BAD_REQUEST, "invalid path") };
@@ -63,12 +63,12 @@ pub(super) async fn full(api: Arc<Api>, request: Request) -> Response {
 
 /// The part that needs no authentication.
 pub(super) async fn read_only(api: Arc<Api>, request: Request) -> Response {
-    let (method, uri) = (request.method().clone(), request.uri().clone());
-    drop(request);
-    common(api.clone(), &method, &uri).await.unwrap_or_else(not_found)
+    let (parts, body) = request.into_parts();
+    drop(body);
+    common(api.clone(), (&parts.method, &parts.uri, &parts.headers)).await.unwrap_or_else(not_found)
 }
 
-async fn common(api: Arc<Api>, method: &Method, uri: &Uri) -> Option<Response> {
+async fn common(api: Arc<Api>, (method, uri, headers): (&Method, &Uri, &HeaderMap)) -> Option<Response> {
     let (path, query) = (uri.path(), uri.query());
     if Health::serves(path) && path.starts_with("/healthz") {
         return Some(api.health.answer(path, query).await.unwrap_or_else(not_found));
@@ -88,11 +88,11 @@ async fn common(api: Arc<Api>, method: &Method, uri: &Uri) -> Option<Response> {
             let rooms = (api.claims)(api.engine.active_pods()).await;
             api.own.show_claims(&rooms, &mut api.claims_shown.lock());
             crate::certificates::show(&api.config, &api.cert_dir, &api.own, api.clock.wall());
-            api.metrics.answer()
+            api.metrics.answer_to(headers)
         }
-        "/metrics/slis" => api.slis.answer(),
+        "/metrics/slis" => api.slis.answer_to(headers),
         "/metrics/resource" => stats::resource_metrics(&api).await,
-        "/metrics/probes" => api.probes.answer(),
+        "/metrics/probes" => api.probes.answer_to(headers),
         "/metrics/cadvisor" => cadvisor::answer(&api).await,
         "/stats/summary" => {
             let only = query.and_then(Query::parse).is_some_and(|query| query.is_on("only_cpu_and_memory"));

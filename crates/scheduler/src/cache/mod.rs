@@ -108,6 +108,12 @@ impl Cache {
         Self { counted: Counted::of(gates), ..Self::default() }
     }
 
+    /// A pod as it counts, which is what plugins are told of.
+    #[must_use]
+    pub fn seen(&self, pod: &Arc<Pod>) -> Arc<Pod> {
+        self.counted.seen(Arc::clone(pod))
+    }
+
     /// Computes what is needed of a pod.
     #[must_use]
     pub fn pod_info(&self, pod: Arc<Pod>) -> Arc<PodInfo> {

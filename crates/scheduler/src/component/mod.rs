@@ -61,9 +61,11 @@ pub const COMPONENT: Component = Component {
         &[COORDINATED_ELECTION, config::BATCHING, NODE_EXPECTATION, ASYNC_CALLS, ASYNC_PREEMPTION, EARLY],
         crate::cache::COUNTED_GATES,
         plugins::PLACING_GATES,
+        controller::process::UID_GATES,
         component_base::zpages::GATES,
         client::features::GATES,
         component_base::logging::GATES,
+        component_base::metrics::GATES,
         plugins::VOLUME_GATES,
         plugins::DEVICE_GATES,
         plugins::GROUP_GATES,
@@ -88,7 +90,7 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
         tracing::info!(file = target, "Wrote configuration to file");
         return Ok(());
     }
-    let settings = Settings::new(configuration, &options, lifecycle.rng())?;
+    let settings = Settings::new(configuration, &options, lifecycle.rng(), &gates)?;
     let cx = settings.process.client_cx(&lifecycle);
     let client = Client::new(settings.process.client.clone().with_user_agent_suffix("scheduler"), cx)?;
     let watches = Arc::new(Watches::new(&client));

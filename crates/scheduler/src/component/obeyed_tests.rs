@@ -62,7 +62,8 @@ fn complaint(arguments: Vec<String>) -> Result<String, String> {
     let mut options = parse(flags::FLAGS, arguments).map_err(|error| error.to_string())?;
     settings::prepare(&mut options).map_err(|error| error.to_string())?;
     let configuration = settings::configuration(&options, &Gates::default()).map_err(|error| error.to_string())?;
-    let settings = Settings::new(configuration, &options, &Rng::seeded(1)).map_err(|error| error.to_string())?;
+    let settings = Settings::new(configuration, &options, &Rng::seeded(1), &Gates::default());
+    let settings = settings.map_err(|error| error.to_string())?;
     let profiles = config::build_profiles(&settings.configuration, plugins::ALL, &build_cx())
         .map_err(|error| error.to_string())?;
     let profiles: Vec<_> = profiles.iter().map(|profile| points(profile)).collect();

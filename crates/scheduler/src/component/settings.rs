@@ -70,9 +70,10 @@ impl Settings {
         configuration: KubeSchedulerConfiguration,
         options: &Options,
         rng: &SharedRng,
+        gates: &Gates,
     ) -> Result<Self, BoxError> {
         let mut errors = Errors::new();
-        let mut process = ProcessOptions::from_options(NAME, options, rng, &mut errors)?;
+        let mut process = ProcessOptions::from_options(NAME, options, rng, gates, &mut errors)?;
         errors.into_result()?;
         let connection = &configuration.client_connection;
         let mut client = ClientConfig::load(&connection.kubeconfig, options.string("master"))?.with_component(NAME);

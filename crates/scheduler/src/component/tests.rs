@@ -168,3 +168,9 @@ fn the_file_speaks_where_flags_are_silent() {
 fn each_gate_can_be_switched_on() {
     assert_eq!((COMPONENT.gates.out_of_reach(), COMPONENT.gates.untold()), (vec![], vec![]));
 }
+
+#[test]
+fn one_gate_has_one_side_only() {
+    // Nodes' own resources as devices are not there yet.
+    assert_eq!(COMPONENT.gates.one_sided(), ["DRANodeAllocatableResources"]);
+}

@@ -103,16 +103,22 @@ fn fill_profile(profile: &mut KubeSchedulerProfile, number: usize) -> Result<(),
     Ok(())
 }
 
-/// Whether a plugin runs by default whatever features are on.
+/// Whether a plugin runs by default where nobody says which features are on.
 fn is_default(descriptor: &Descriptor) -> bool {
-    descriptor.is_default && descriptor.feature.is_none()
+    descriptor.is_default && descriptor.feature.is_none_or(|feature| Gates::default().enabled(feature))
 }
 
-/// Adds the plugins that run by default where their features are on.
+/// Adds the plugins that run by default where their features are on, and takes out those whose features are off: they would
+/// do nothing.
 pub fn add_gated(configuration: &mut KubeSchedulerConfiguration, gates: &Gates) {
-    let has_feature = |own: &&Descriptor| own.feature.is_some_and(|feature| gates.enabled(feature));
-    for descriptor in plugins::ALL.iter().filter(has_feature) {
+    for descriptor in plugins::ALL {
+        let Some(feature) = descriptor.feature else { continue };
         for profile in &mut configuration.profiles {
+            if !gates.enabled(feature) {
+                let sets = profile.plugins.iter_mut().filter(|_| is_default(descriptor));
+                sets.for_each(|all| all.multi_point.enabled.retain(|plugin| plugin.name != descriptor.name));
+                continue;
+            }
             let set = &mut profile.plugins.get_or_insert_with(Plugins::default).multi_point;
             let is_off = set.disabled.iter().any(|plugin| plugin.name == "*" || plugin.name == descriptor.name);
             let is_there = set.enabled.iter().any(|plugin| plugin.name == descriptor.name);

@@ -35,6 +35,22 @@ fn defaults_are_upstreams() {
 }
 
 #[test]
+fn plugins_come_and_go_with_their_features() {
+    let names = |gates: &Gates| {
+        let extra = json!({ "profiles": [{ "plugins": { "multiPoint": { "enabled": [{ "name": "Own" }] } } }] });
+        let mut configuration = decode(&file(&extra)).unwrap();
+        add_gated(&mut configuration, gates);
+        let set = configuration.profiles.remove(0).plugins.unwrap().multi_point.enabled;
+        set.into_iter().map(|plugin| plugin.name).skip(18).collect::<Vec<_>>()
+    };
+    let (declared, gangs) = ("NodeDeclaredFeatures", "GangScheduling");
+    assert_eq!(names(&Gates::default()), ["DefaultBinder", declared, "Own"]);
+    let feature = |name: &str| component_base::Feature::find(name).unwrap();
+    assert_eq!(names(&Gates::default().with(feature(declared), false)), ["DefaultBinder", "Own"]);
+    assert_eq!(names(&Gates::default().with(feature(gangs), true)), ["DefaultBinder", declared, "Own", gangs]);
+}
+
+#[test]
 fn merging_keeps_places_and_order() {
     let value = file(&json!({ "profiles": [{ "plugins": { "multiPoint": {
         "disabled": [{ "name": "ImageLocality" }],

@@ -61,8 +61,10 @@ impl Scheduler {
 
     fn assigned_pod_updated(&self, old: &Arc<Pod>, new: &Arc<Pod>) {
         self.cache.update_pod(Arc::clone(new));
-        let object = EventObject::Pod { old: Some(Arc::clone(old)), new: Some(Arc::clone(new)) };
-        for event in pod_update_events(old, new) {
+        let (old, new) = (self.cache.seen(old), self.cache.seen(new));
+        let events = pod_update_events(&old, &new);
+        let object = EventObject::Pod { old: Some(old), new: Some(new) };
+        for event in events {
             self.queue.move_all(&event, &object, |_| true);
         }
     }
@@ -77,7 +79,7 @@ impl Scheduler {
             }
             return;
         }
-        self.queue.update(old, self.cache.pod_info(Arc::clone(new)));
+        self.queue.update(&self.cache.seen(old), self.cache.pod_info(Arc::clone(new)));
         let nominated = |pod: &Pod| pod.status.nominated_node_name.clone();
         if !nominated(old).is_empty() && nominated(old) != nominated(new) {
             self.nomination_gone(old);
@@ -158,5 +160,41 @@ impl Scheduler {
         let object = EventObject::Node { old: Some(Arc::clone(node)), new: None };
         self.queue.move_all(&ClusterEvent::NODE_DELETE, &object, |_| true);
         self.cache.remove_node(&node.metadata.name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api_machinery::quantity::Quantity;
+    use api_types::core_v1::ResourceRequirements;
+    use component_base::shared_gates::POD_LEVEL_RESOURCES;
+
+    use crate::config::default_configuration;
+    use crate::cycle::tests::Fixture;
+    use crate::framework::BuildCx;
+    use crate::plugins::build_cx;
+    use crate::test_objects::{PodBuilder, node, pod};
+
+    /// A pod that asks for so much as a whole.
+    fn whole(mut pod: PodBuilder, cpu: &str) -> PodBuilder {
+        let requests = [("cpu".to_owned(), Quantity::parse(cpu).unwrap())].into();
+        pod.0.spec.resources = Some(ResourceRequirements { requests, ..ResourceRequirements::default() });
+        pod
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_pod_asks_for_as_a_whole_wakes_others_where_it_counts() {
+        for (on, still_there) in [(true, 0), (false, 1)] {
+            let cx = BuildCx { gates: build_cx().gates.with(POD_LEVEL_RESOURCES, on), ..build_cx() };
+            let fixture = Fixture::of_cx(&default_configuration(), cx, |_| {});
+            fixture.scheduler.node_added(&node("a").build());
+            let placed = |cpu: &str| whole(pod("placed").request("cpu", "4").priority(9).on("a"), cpu);
+            let before = fixture.pod(placed("4"));
+            fixture.pod(pod("waits").request("cpu", "1"));
+            assert_eq!(fixture.step().await, None);
+            assert_eq!(fixture.scheduler.queue().size().unschedulable, 1, "{on}");
+            fixture.scheduler.pod_updated(&before, &placed("2").build());
+            assert_eq!(fixture.scheduler.queue().size().unschedulable, still_there, "{on}");
+        }
     }
 }

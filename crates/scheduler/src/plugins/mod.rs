@@ -36,7 +36,9 @@ mod volume_tests;
 mod volume_zone;
 
 use component_base::Feature;
-use component_base::shared_gates::{COMPARING_TOLERATIONS, SPREAD_BY_LABEL_KEYS};
+use component_base::shared_gates::{
+    COMPARING_TOLERATIONS, DECLARED_FEATURES, SPREAD_BY_LABEL_KEYS, VOLUME_LIMIT_SCALING,
+};
 
 use crate::framework::{Descriptor, GANG_SCHEDULING, GENERIC_WORKLOAD, GROUP_PREEMPTION, TOPOLOGY_AWARE_GROUPS};
 use crate::preemption;
@@ -62,17 +64,17 @@ pub const ALL: &[Descriptor] = &[
     Descriptor::new(balanced_allocation::NAME, 1, balanced_allocation::build),
     Descriptor::new(image_locality::NAME, 1, image_locality::build),
     Descriptor::new(default_binder::NAME, 0, default_binder::build),
-    Descriptor::new(node_declared_features::NAME, 0, node_declared_features::build),
+    Descriptor::new(node_declared_features::NAME, 0, node_declared_features::build).when_on(DECLARED_FEATURES),
     Descriptor::new(gang_scheduling::NAME, 0, gang_scheduling::build).when_on(GANG_SCHEDULING),
     Descriptor::new(topology_placement::NAME, 0, topology_placement::build).when_on(TOPOLOGY_AWARE_GROUPS),
     Descriptor::new(pod_group_pods_count::NAME, 1, pod_group_pods_count::build).when_on(TOPOLOGY_AWARE_GROUPS),
 ];
 
 /// The gates of volume plugins that have both sides.
-pub(crate) const VOLUME_GATES: &[Feature] = &[CAPACITY_SCORING, node_volume_limits::LIMIT_SCALING];
+pub(crate) const VOLUME_GATES: &[Feature] = &[CAPACITY_SCORING, VOLUME_LIMIT_SCALING];
 
 /// The gates of what pods say of nodes, and of the pods on them.
-pub(crate) const PLACING_GATES: &[Feature] = &[COMPARING_TOLERATIONS, SPREAD_BY_LABEL_KEYS];
+pub(crate) const PLACING_GATES: &[Feature] = &[COMPARING_TOLERATIONS, DECLARED_FEATURES, SPREAD_BY_LABEL_KEYS];
 
 /// The plugin that rejects nodes without room.
 pub(crate) const FIT: &str = node_resources_fit::NAME;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use api_types::core_v1::{Node, Pod};
+use component_base::shared_gates::DECLARED_FEATURES;
 
 use crate::framework::{
     Action, BuildCx, CycleCx, CycleState, EventObject, Filter, Hint, Plugin, PluginError, PreFilter, PreFiltered,
@@ -25,7 +26,15 @@ const FEATURES: &[(&str, Needed)] = &[
 
 struct NodeDeclaredFeatures;
 
-pub(super) fn build(_: &BuildCx, _: &PluginArgs) -> Result<Plugin, PluginError> {
+/// The plugin where nodes declare nothing (gate `NodeDeclaredFeatures` off).
+struct Nothing;
+
+pub(super) fn build(cx: &BuildCx, _: &PluginArgs) -> Result<Plugin, PluginError> {
+    if !cx.gates.enabled(DECLARED_FEATURES) {
+        // A configuration may name it at its points all the same.
+        let plugin = Arc::new(Nothing);
+        return Ok(Plugin::new(NAME).pre_filter(plugin.clone()).filter(plugin).wakes_on(Vec::new()));
+    }
     let plugin = Arc::new(NodeDeclaredFeatures);
     let events = vec![
         Registration::hinted(Resource::Node, Action::ADD.and(Action::NODE_DECLARED_FEATURE), |_, object| {
@@ -64,5 +73,43 @@ impl Filter for NodeDeclaredFeatures {
     fn filter(&self, _: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> StatusResult {
         let has_all = required(&pod.pod).all(|feature| declares(node.node, feature));
         if has_all { Ok(()) } else { Err(Status::unresolvable(REASON)) }
+    }
+}
+
+impl PreFilter for Nothing {
+    fn pre_filter(&self, _: CycleCx<'_>, _: &mut CycleState, _: &PodInfo) -> Result<PreFiltered, Status> {
+        Ok(PreFiltered::Skip)
+    }
+}
+
+impl Filter for Nothing {
+    fn filter(&self, _: &CycleState, _: &PodInfo, _: NodeView<'_>) -> StatusResult {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use component_base::shared_gates::DECLARED_FEATURES;
+
+    use super::*;
+    use crate::plugins::tests::{build_cx, verdicts_in};
+    use crate::test_objects::{node, pod};
+
+    #[test]
+    fn pods_go_where_their_features_are_unless_nodes_declare_none() {
+        for (on, declared, expected) in [
+            (true, &[][..], REASON),
+            (true, &["UserNamespacesHostNetworkSupport"], ""),
+            (true, &["RestartAllContainersOnContainerExits"], REASON),
+            (false, &[], ""),
+        ] {
+            let mut incoming = pod("p");
+            (incoming.0.spec.host_network, incoming.0.spec.host_users) = (true, Some(false));
+            let mut there = node("n");
+            there.0.status.declared_features = declared.iter().map(|name| (*name).to_owned()).collect();
+            let cx = BuildCx { gates: build_cx().gates.with(DECLARED_FEATURES, on), ..build_cx() };
+            assert_eq!(verdicts_in(&cx, &[NAME], incoming, vec![there], vec![]), [expected], "{on} {declared:?}");
+        }
     }
 }

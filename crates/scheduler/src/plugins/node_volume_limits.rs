@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use api_types::core_v1::{PersistentVolume, PersistentVolumeClaim, Pod, Volume};
 use api_types::storage_v1::{CSIDriver, CSINode, CSINodeDriver, StorageClass, VolumeAttachment};
-use component_base::Feature;
+use component_base::shared_gates::VOLUME_LIMIT_SCALING;
 use component_helpers::volumes::classes::class_of_claim;
 use component_helpers::volumes::of_pods::{check_owner, claim_name};
 
@@ -22,8 +22,6 @@ use crate::pod_info::PodInfo;
 
 pub(super) const NAME: &str = "NodeVolumeLimits";
 const REASON: &str = "node(s) exceed max volume count";
-/// Nodes without a driver take none of its pods, where the driver says so (KEP-5030).
-pub(super) const LIMIT_SCALING: Feature = Feature::named("VolumeLimitScaling");
 /// What the handles of volumes begin with that are yet to be made. No driver's handle does.
 const UNMADE: &str = "\u{0}unmade/";
 
@@ -54,7 +52,7 @@ pub(super) fn build(cx: &BuildCx, _: &PluginArgs) -> Result<Plugin, PluginError>
         classes: cx.listers.of(),
         attachments: cx.listers.of(),
         room: AttachRoom::new(cx.listers.of(), cx.listers.of()),
-        drivers: cx.gates.enabled(LIMIT_SCALING).then(|| cx.listers.of()),
+        drivers: cx.gates.enabled(VOLUME_LIMIT_SCALING).then(|| cx.listers.of()),
     });
     let events = vec![
         Registration::hinted(Resource::of::<CSINode>(), Action::ADD.and(Action::UPDATE), hint_of_node),

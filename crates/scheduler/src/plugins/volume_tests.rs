@@ -255,7 +255,7 @@ fn volumes_that_are_yet_to_be_made_and_disks_of_the_tree_count_for_their_driver(
 fn a_driver_may_insist_on_being_there() {
     let verdicts = |on: bool, insists: bool| {
         let World(mut cx) = with_claims(World::new()).with::<CSINode>(csi_node("a", "d", json!(5)));
-        cx.gates = cx.gates.with(super::node_volume_limits::LIMIT_SCALING, on);
+        cx.gates = cx.gates.with(component_base::shared_gates::VOLUME_LIMIT_SCALING, on);
         let driver = json!({"metadata": {"name": "d"}, "spec": {"preventPodSchedulingIfMissing": insists}});
         let world = World(cx).with::<CSIDriver>(driver);
         world.verdicts("NodeVolumeLimits", pod("p").claim("c0"), vec![node("a"), node("b")], vec![])

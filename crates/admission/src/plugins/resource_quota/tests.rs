@@ -137,7 +137,9 @@ async fn what_is_limited_needs_a_quota() {
             "limitedResources": [limited],
         });
         let mut settings = crate::Settings::default();
-        settings.configured.put((ENTRY.configuration.unwrap())(Some(&value)).unwrap());
+        settings
+            .configured
+            .put((ENTRY.configuration.unwrap())(Some(&value), component_helpers::taints::Comparing::Texts).unwrap());
         let plugin = (ENTRY.build)(&settings);
         let outcome = plugin.validate(&fixture(&quotas).context(), &attributes("pods"), Some(&object), None).await;
         let outcome = outcome.map_err(|error| (error.code, error.message));

@@ -32,6 +32,8 @@ use api_types::autoscaling_v2::{
 use api_types::core_v1::Pod;
 use client::{Change, ContentType, EventType, Informer, ObjectKey};
 use component_base::Feature;
+use component_base::shared_gates::POD_LEVEL_RESOURCES;
+use component_helpers::pod_requests::without_pod_level;
 use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileError};
 use kinds::gates::{SCALE_TO_ZERO, SCALING_TOLERANCE};
 use kinds::rules::Scale as Size;
@@ -60,7 +62,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
 };
 
 /// The gates that this controller asks.
-pub(crate) const GATES: &[Feature] = &[SCALING_TOLERANCE, SCALE_TO_ZERO];
+pub(crate) const GATES: &[Feature] = &[SCALING_TOLERANCE, SCALE_TO_ZERO, POD_LEVEL_RESOURCES];
 
 fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let settings = build.settings::<Settings>()?.autoscaler;
@@ -88,6 +90,7 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
         settings,
         own_tolerance: build.gates().enabled(SCALING_TOLERANCE),
         to_zero: build.gates().enabled(SCALE_TO_ZERO),
+        pod_level_resources: build.gates().enabled(POD_LEVEL_RESOURCES),
         monitor,
     };
     build.run(&queue, settings.syncs, Arc::new(autoscaling));
@@ -103,6 +106,7 @@ struct Autoscaling {
     settings: AutoscalerSettings,
     own_tolerance: bool,
     to_zero: bool,
+    pod_level_resources: bool,
     monitor: Arc<Monitor>,
 }
 
@@ -152,6 +156,11 @@ fn least(spec: &HorizontalPodAutoscalerSpec) -> i32 {
 fn outlives_pods(spec: &HorizontalPodAutoscalerSpec) -> bool {
     let outlives = |type_: &str| matches!(type_, metric_source_type::OBJECT | metric_source_type::EXTERNAL);
     spec.metrics.iter().any(|metric| outlives(&metric.type_))
+}
+
+/// Pods as they count where nothing is asked for as a whole.
+fn plain(pods: Vec<Arc<Pod>>) -> Vec<Arc<Pod>> {
+    pods.into_iter().map(|pod| without_pod_level(&pod).map_or(pod, Arc::new)).collect()
 }
 
 /// Where to go. `scaled_to_zero` is whether it was the autoscaler who left nothing, and may bring something back.
@@ -417,7 +426,7 @@ impl Autoscaling {
             let why = format!("pods by selector {text} are controlled by multiple HPAs: [{names}]");
             return Err(look.refuse("AmbiguousSelector", why));
         }
-        Ok((selector, pods))
+        Ok((selector, if self.pod_level_resources { pods } else { plain(pods) }))
     }
 
     fn tolerance(&self, spec: &HorizontalPodAutoscalerSpec) -> Tolerance {

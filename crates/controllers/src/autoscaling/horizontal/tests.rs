@@ -7,6 +7,7 @@ use api_machinery::value::Value;
 use bytes::Bytes;
 use client::fake::FakeServer;
 use client::{Transport, TransportError};
+use component_base::Gates;
 use component_base::serving::Body;
 use serde_json::json;
 
@@ -98,6 +99,10 @@ struct World(Running, Arc<Mutex<Vec<String>>>, Meantime);
 
 impl World {
     fn start() -> Self {
+        Self::start_gated(Gates::default())
+    }
+
+    fn start_gated(gates: Gates) -> Self {
         let events = Arc::<Mutex<Vec<String>>>::default();
         let (told, meantime) = (Arc::clone(&events), Meantime::default());
         let changing = Arc::clone(&meantime);
@@ -105,7 +110,7 @@ impl World {
             let (inner, server) = (server.transport(), server.clone());
             Arc::new(WithDiscovery(Arc::new(Overheard { inner, server, events: told, meantime: changing })))
         };
-        Self(Running::start_over(KNOWN, Settings::default(), transport), events, meantime)
+        Self(Running::start_all(KNOWN, gates, Settings::default(), transport), events, meantime)
     }
 
     /// The replica set becomes this, or goes, right before the next such request is answered.
@@ -420,6 +425,23 @@ async fn a_failed_metric_keeps_from_shrinking_not_from_growing() {
         let metrics = world.status().current_metrics;
         assert_eq!(metrics.len(), 2);
         assert_eq!((metrics[0].type_.as_str(), metrics[1].type_.as_str()), ("External", ""));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_pods_ask_for_as_a_whole_counts_by_its_gate() {
+    for (on, expected) in [(true, 2), (false, 4)] {
+        let world = World::start_gated(Gates::default().with(POD_LEVEL_RESOURCES, on));
+        world.put_scale(2, "app=web");
+        world.put_pods(&["100Mi", "100Mi"]);
+        for name in ["p0", "p1"] {
+            let mut pod = asking(name);
+            pod.spec.resources = Some(from_value(&json!({"requests": {"memory": "200Mi"}})).expect("resources"));
+            world.0.put("v1/pods", &pod);
+        }
+        world.put_scaler(&by(1, 10, memory(50)));
+        seconds(20).await;
+        assert_eq!(world.replicas(), expected, "{on}");
     }
 }
 

@@ -13,6 +13,7 @@ use controller::Build;
 use parking_lot::Mutex;
 
 use super::devices::Devices;
+use super::pod_level::PodLevel;
 use super::releases::Releases;
 
 /// What is counted.
@@ -21,6 +22,7 @@ pub(super) struct Counted {
     services: Informer<Service>,
     claims: Informer<PersistentVolumeClaim>,
     pub(super) devices: Devices,
+    pod_level: PodLevel,
     /// The resources of which only the number counts, by group and name.
     others: Mutex<BTreeMap<(String, String), Other>>,
 }
@@ -35,10 +37,11 @@ struct Other {
 }
 
 impl Counted {
-    pub(super) fn new(build: &mut Build<'_>) -> Self {
+    pub(super) fn new(build: &mut Build<'_>, pod_level: PodLevel) -> Self {
         let pods = build.watch::<Pod>().informer();
         Self {
             devices: Devices::new(build, &pods),
+            pod_level,
             pods,
             services: build.watch::<Service>().informer(),
             claims: build.watch::<PersistentVolumeClaim>().informer(),
@@ -80,7 +83,7 @@ impl Counted {
     /// What is used of the names of a quota, and what could not be counted.
     pub(super) fn usage(&self, quota: &ResourceQuota, now: Time) -> (ResourceList, Option<String>) {
         let extended = self.devices.extended();
-        let mut tally = Tally::new(quota, Circumstances { now, devices: extended.as_deref() });
+        let mut tally = Tally::new(quota, self.pod_level, Circumstances { now, devices: extended.as_deref() });
         tally.count(&Evaluator::Pods, "pods", &self.pods, self.pods.has_synced());
         tally.count(&Evaluator::Services, "services", &self.services, self.services.has_synced());
         tally.count(&Evaluator::Claims, "persistentvolumeclaims", &self.claims, self.claims.has_synced());
@@ -100,6 +103,7 @@ impl Counted {
 /// What is used of the names of a quota, of one resource after the other.
 struct Tally<'a> {
     quota: &'a ResourceQuota,
+    pod_level: PodLevel,
     at: Circumstances<'a>,
     used: ResourceList,
     /// Names of which not everything could be counted.
@@ -108,8 +112,8 @@ struct Tally<'a> {
 }
 
 impl<'a> Tally<'a> {
-    fn new(quota: &'a ResourceQuota, at: Circumstances<'a>) -> Self {
-        Self { quota, at, used: ResourceList::new(), unknown: BTreeSet::new(), problems: Vec::new() }
+    fn new(quota: &'a ResourceQuota, pod_level: PodLevel, at: Circumstances<'a>) -> Self {
+        Self { quota, pod_level, at, used: ResourceList::new(), unknown: BTreeSet::new(), problems: Vec::new() }
     }
 
     /// Adds what the objects of a resource use, as long as all of them are known. Several resources may use the same name.
@@ -129,8 +133,8 @@ impl<'a> Tally<'a> {
             self.used.entry(name.to_owned()).or_insert_with(|| whole(0));
         }
         for object in objects.in_namespace(&self.quota.metadata.namespace) {
-            if evaluator.chooses(spec, &*object) {
-                pod_requests::add(&mut self.used, &evaluator.usage(&*object, self.at));
+            if let Some(usage) = self.pod_level.usage(evaluator, spec, &*object, self.at) {
+                pod_requests::add(&mut self.used, &usage);
             }
         }
     }

@@ -5,6 +5,7 @@ mod booked;
 mod count;
 mod devices;
 mod monitors;
+mod pod_level;
 mod releases;
 #[cfg(test)]
 mod tests;
@@ -13,12 +14,14 @@ use std::sync::Arc;
 
 use api_types::core_v1::{ResourceList, ResourceQuota, ResourceQuotaStatus};
 use client::{Change, Informer, ObjectKey};
+use component_base::shared_gates::POD_LEVEL_RESOURCES;
 use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileError};
 
 use crate::Settings;
 use booked::{Booked, Recount};
 use count::Counted;
 use monitors::Monitors;
+use pod_level::PodLevel;
 use releases::Releases;
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
@@ -62,10 +65,13 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
             }
         })
         .informer();
-    let counted = Arc::new(Counted::new(build));
+    let whole = build.gates().enabled(POD_LEVEL_RESOURCES);
+    let pod_level = if whole { PodLevel::Counts } else { PodLevel::Ignored };
+    let counted = Arc::new(Counted::new(build, pod_level));
     let releases = Releases {
         clock: Arc::clone(build.clock()),
         extended: counted.devices.extended(),
+        pod_level,
         quotas: quotas.clone(),
         booked: Arc::clone(&booked),
         queue: primary.clone(),

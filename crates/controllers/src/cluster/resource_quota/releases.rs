@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api_types::core_v1::{ResourceList, ResourceQuota};
+use api_types::core_v1::ResourceQuota;
 use base::SharedClock;
 use client::{ApiObject, Change, Informer, ObjectKey};
 use component_helpers::pod_requests;
@@ -10,12 +10,14 @@ use component_helpers::quota::{Circumstances, Evaluator, ExtendedDevices};
 use controller::Queue;
 
 use super::booked::Booked;
+use super::pod_level::PodLevel;
 
 /// Tells the quotas of what goes.
 #[derive(Clone)]
 pub(super) struct Releases {
     pub(super) clock: SharedClock,
     pub(super) extended: Option<Arc<dyn ExtendedDevices>>,
+    pub(super) pod_level: PodLevel,
     pub(super) quotas: Informer<ResourceQuota>,
     pub(super) booked: Arc<Booked>,
     pub(super) queue: Queue,
@@ -48,10 +50,7 @@ impl Releases {
             if !quota.status.hard.keys().any(|name| evaluator.counts(name, extended)) {
                 continue;
             }
-            let usage = |object: &T| match evaluator.chooses(&quota.spec, object) {
-                true => evaluator.usage(object, at),
-                false => ResourceList::new(),
-            };
+            let usage = |object: &T| self.pod_level.usage(evaluator, &quota.spec, object, at).unwrap_or_default();
             let key = ObjectKey::of(&quota.metadata);
             let released = pod_requests::less(&usage(old), &new.map(usage).unwrap_or_default());
             self.booked.note_released(&key, &released);

@@ -3,7 +3,9 @@
 use api_machinery::quantity::Quantity;
 use api_types::core_v1::ResourceList;
 use bytes::Bytes;
+use client::fake::FakeServer;
 use client::{NoMetrics, RateLimit, Transport, TransportError, WorkQueue};
+use component_base::Gates;
 use component_base::serving::{Body, full};
 use serde_json::json;
 
@@ -66,6 +68,42 @@ async fn pods_are_counted_as_they_come_to_be_known_and_go() {
     running.server.remove("v1/pods", "ns", "a");
     run_until_idle().await;
     assert_eq!(quotas.get("q").await.unwrap().status.used, amounts("cpu=1 pods=1"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_pods_ask_for_as_a_whole_counts_by_its_gate() {
+    for (on, expected, left) in [(true, "cpu=6 pods=2", "cpu=3 pods=1"), (false, "cpu=2 pods=2", "cpu=1 pods=1")] {
+        let gates = Gates::default().with(POD_LEVEL_RESOURCES, on);
+        let running = Running::start_all(&[DESCRIPTOR], gates, Settings::default(), FakeServer::transport);
+        for name in ["a", "b"] {
+            let mut pod = pod(name);
+            pod["spec"]["resources"] = json!({"requests": {"cpu": "3"}});
+            running.server.put("v1/pods", pod);
+        }
+        let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "ns"},
+            "spec": {"hard": {"pods": "5", "cpu": "9"}}});
+        running.server.put("v1/resourcequotas", quota);
+        run_until_idle().await;
+        let quotas = running.client.namespaced::<ResourceQuota>("ns");
+        assert_eq!(quotas.get("q").await.unwrap().status.used, amounts(expected), "{on}");
+        running.server.remove("v1/pods", "ns", "a");
+        run_until_idle().await;
+        assert_eq!(quotas.get("q").await.unwrap().status.used, amounts(left), "{on}");
+    }
+}
+
+/// Of a release that is told of, as much is given back as was counted.
+#[test]
+fn a_pod_as_a_whole_is_chosen_and_counted_by_its_gate() {
+    use api_machinery::object::from_value;
+    use component_helpers::quota::{Circumstances, Evaluator};
+    let mut quota = quota("cpu=9 pods=9", "", "");
+    quota.spec.scopes = vec!["BestEffort".into()];
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"resources": {"requests": {"cpu": "3"}}, "containers": [{"name": "c"}]}});
+    let pod: api_types::core_v1::Pod = from_value(&pod).unwrap();
+    let at = Circumstances { now: api_machinery::time::Time::from_unix_seconds(0), devices: None };
+    let chosen = |pod_level: PodLevel| pod_level.usage(&Evaluator::Pods, &quota.spec, &pod, at).is_some();
+    assert_eq!((chosen(PodLevel::Counts), chosen(PodLevel::Ignored)), (false, true));
 }
 
 #[tokio::test(start_paused = true)]
