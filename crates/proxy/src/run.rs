@@ -105,6 +105,8 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     let config = config_file::shown(&options)?.to_string();
     let pages = Pages { metrics: Arc::clone(&metrics), config, zpages: Arc::new(zpages) };
     tokio::select! {
+        // Whatever it waits for: the API server may be gone.
+        () = lifecycle.shutdown_requested() => Ok(()),
         ended = serve_services(settings, machine, &client, &pages, &lifecycle) => ended,
         () = config_watch::changed(&file) => Err("content of the proxy server's configuration file was updated".into()),
     }
@@ -192,11 +194,9 @@ async fn serve_services(
         cx.start(family, &addresses).await;
     }
     notify::ready();
-    tokio::select! {
-        () = lifecycle.shutdown_requested() => Ok(()),
-        // Everything that is told from pod traffic would be wrong; a new process finds out anew.
-        () = moved.notified() => Err("the node's podCIDRs changed".into()),
-    }
+    moved.notified().await;
+    // Everything that is told from pod traffic would be wrong; a new process finds out anew.
+    Err("the node's podCIDRs changed".into())
 }
 
 /// The networks of the node's pods, once it has them.

@@ -221,7 +221,7 @@ mod tests {
             assert!(own.large(SETTLED) <= BYTES_AT_ONCE / LARGE, "a part has a bound");
             parts += 1;
         }
-        assert_eq!(parts, (CHECKPOINT_EVERY as usize + 1).div_ceil(BYTES_AT_ONCE / LARGE));
+        assert_eq!(parts, (CHECKPOINT_EVERY + 1).div_ceil((BYTES_AT_ONCE / LARGE) as u64));
         assert!(first.upgrade().is_none(), "nobody keeps it awake");
         let mut read = Vec::new();
         own.log.read().read(&scope, 0, &mut read).ok().unwrap();
