@@ -206,7 +206,8 @@ mod tests {
     async fn checkpoints_and_scopes_keep_the_same() {
         let mut own = Fixture::new();
         let key = |number: u64| format!("a/{:03}", number % 700);
-        for number in 0..=CHECKPOINT_EVERY {
+        let last = CHECKPOINT_EVERY * 2;
+        for number in 0..=last {
             own.change(number as i64 + 2, &key(number), Some(LARGE), Duration::ZERO);
         }
         let scope = Scope::Namespace("a".into());
@@ -214,6 +215,7 @@ mod tests {
         while own.log.read().gather(&scope, &mut gathering) {}
         own.log.write().join_gathered(&scope, Revision(1), gathering).unwrap();
         let (checkpoint, _) = own.log.read().undo_to(Revision(5)).unwrap();
+        assert!(checkpoint.revision() < own.log.read().revision(), "it is not the newest state");
         let first = Arc::downgrade(checkpoint.get(&key(0)).unwrap());
         drop(checkpoint);
         let mut parts = 0;
@@ -221,7 +223,7 @@ mod tests {
             assert!(own.large(SETTLED) <= BYTES_AT_ONCE / LARGE, "a part has a bound");
             parts += 1;
         }
-        assert_eq!(parts, (CHECKPOINT_EVERY + 1).div_ceil((BYTES_AT_ONCE / LARGE) as u64));
+        assert_eq!(parts, (last + 1).div_ceil((BYTES_AT_ONCE / LARGE) as u64));
         assert!(first.upgrade().is_none(), "nobody keeps it awake");
         let mut read = Vec::new();
         own.log.read().read(&scope, 0, &mut read).ok().unwrap();
