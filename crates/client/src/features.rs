@@ -3,9 +3,9 @@
 use component_base::{Feature, Gates};
 
 /// Informers are filled by a watch that begins with all objects (KEP-3157).
-const WATCH_LIST: Feature = Feature::named("WatchListClient");
+pub(crate) const WATCH_LIST: Feature = Feature::named("WatchListClient");
 /// A CA bundle in a file is read again when it changes.
-const CA_ROTATION: Feature = Feature::named("ClientsAllowCARotation");
+pub(crate) const CA_ROTATION: Feature = Feature::named("ClientsAllowCARotation");
 /// Clients of free-form objects take CBOR (KEP-4222).
 const ALLOW_CBOR: Feature = Feature::named("ClientsAllowCBOR");
 /// They send it, too, and so does whoever applies.

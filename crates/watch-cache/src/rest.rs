@@ -1,4 +1,5 @@
-//! Rounds through a cache, in which what nobody has asked for since the last one is put to rest.
+//! What a cache puts to rest, and when: in rounds through it, what nobody has asked for since the last one; and what its log
+//! still has of objects ([`crate::past`]).
 
 use std::sync::Arc;
 use std::time::Duration;

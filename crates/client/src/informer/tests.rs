@@ -6,11 +6,12 @@ use std::time::Duration;
 use api_machinery::json::parse_value;
 use api_types::core_v1::Pod;
 use base::Rng;
-use component_base::{Feature, Gates};
+use component_base::Gates;
 use parking_lot::Mutex;
 
 use super::*;
 use crate::fake::FakeServer;
+use crate::features::WATCH_LIST;
 use crate::object_key::ObjectKey;
 use crate::transport::{FaultLayer, Faults};
 
@@ -56,13 +57,12 @@ fn lists(server: &FakeServer) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn a_process_may_have_the_fill_by_watch_off() {
-    const BY_WATCH: Feature = Feature::named("WatchListClient");
     for on in [true, false] {
         let server = FakeServer::new();
         server.set_initial_events(true);
         server.put(PODS, pod("a", "n1"));
         let client = server.client();
-        let cx = client.cx().clone().obeying(&Gates::default().with(BY_WATCH, on));
+        let cx = client.cx().clone().obeying(&Gates::default().with(WATCH_LIST, on));
         let client = Client::with_transport(server.transport(), client.config().clone(), cx).unwrap();
         let informers = Informers::new(&client, InformerOptions::default());
         let pods = informers.of::<Pod>();

@@ -193,6 +193,7 @@ mod tests {
     use component_base::Gates;
 
     use super::*;
+    use crate::features::CA_ROTATION;
 
     #[test]
     fn an_authority_in_a_file_is_followed_unless_that_is_off() {
@@ -203,8 +204,7 @@ mod tests {
             std::fs::write(&path, authority().pem()).unwrap();
             let mut config = ClientConfig::for_server("https://localhost");
             config.trust = Trust::File(path.clone());
-            let gate = component_base::Feature::named("ClientsAllowCARotation");
-            let features = Features::by(&Gates::default().with(gate, follows));
+            let features = Features::by(&Gates::default().with(CA_ROTATION, follows));
             let mut watched = Vec::new();
             let ServerTrust::Bundle(bundle) = client_tls(&config, features, &mut watched).unwrap().trust else {
                 panic!("there is a bundle")
