@@ -149,7 +149,7 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
             Stopped::TimedOut(_) => Err("controller shutdown timeout reached".into()),
         }
     };
-    run_process(process.releasing(lifecycle.gates()), &lifecycle, checks, shown.into(), lead).await
+    run_process(process.releasing_where_told(lifecycle.gates()), &lifecycle, checks, shown.into(), lead).await
 }
 
 fn provider(options: &Options) -> Result<Arc<dyn Provider>, String> {

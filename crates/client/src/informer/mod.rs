@@ -22,6 +22,7 @@ use api_machinery::object::{Kind, Object, Unstructured};
 use base::CancellationToken;
 use parking_lot::Mutex;
 
+pub(crate) use reflector::backoff;
 pub use share::Share;
 pub use shared::{Change, Informer};
 pub use store::ObjectStore;

@@ -32,6 +32,11 @@ const WATCH_GRACE: Duration = Duration::from_secs(30);
 /// A watch that ends earlier and without an event is a failure.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
 
+/// How long to wait before what failed is tried again, as upstream's reflectors wait.
+pub(crate) fn backoff() -> Backoff {
+    Backoff::new(BACKOFF_FIRST, BACKOFF_FACTOR, BACKOFF_LONGEST, BACKOFF_JITTER)
+}
+
 /// Takes what the reflector learns.
 pub(super) trait Sink: Send + Sync {
     /// The whole content, at a version.
@@ -84,12 +89,11 @@ impl Progress {
 impl Reflector {
     /// Runs until it is dropped.
     pub(super) async fn run(self) {
-        let backoff = Backoff::new(BACKOFF_FIRST, BACKOFF_FACTOR, BACKOFF_LONGEST, BACKOFF_JITTER);
         let mut progress = Progress {
             version: String::new(),
             version_unusable: false,
             cache_ignored: false,
-            backoff,
+            backoff: backoff(),
             backed_off_at: None,
             stream: None,
         };

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_machinery::meta::ObjectMeta;
+use api_machinery::meta::{ListOptions, ObjectMeta};
 use api_machinery::time::MicroTime;
 use api_types::coordination_v1::constants::coordinated_lease_strategy::OLDEST_EMULATION_VERSION;
 use api_types::coordination_v1beta1::{LeaseCandidate, LeaseCandidateSpec};
@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use super::LeaderConfig;
 use crate::client::Client;
 use crate::error::ClientError;
-use crate::informer::{InformerOptions, Informers, Scope};
+use crate::informer::{self, InformerOptions, Informers, Scope};
 use crate::object_key::ObjectKey;
 
 /// How soon an answer that failed is repeated.
@@ -30,6 +30,7 @@ pub struct Candidacy {
 
 /// Keeps the LeaseCandidate of an instance, and answers when it is asked; never ends.
 pub(super) async fn stand(client: &Client, config: &LeaderConfig, candidacy: &Candidacy) {
+    until_served(client, config).await;
     let scope = Scope::object(&config.namespace, &config.identity);
     let informers = Informers::new(client, InformerOptions::default());
     let informer = informers.scoped::<LeaseCandidate>(&scope);
@@ -52,6 +53,27 @@ pub(super) async fn stand(client: &Client, config: &LeaderConfig, candidacy: &Ca
                 tokio::time::sleep(RETRY).await;
             }
         }
+    }
+}
+
+/// Waits until the API server has candidates at all. Where it has not, nobody decides the election and nobody leads; that is
+/// told once, as the answer stays the same until somebody does something.
+async fn until_served(client: &Client, config: &LeaderConfig) {
+    let candidates = client.namespaced::<LeaseCandidate>(&config.namespace);
+    let options = ListOptions { limit: 1, ..ListOptions::default() };
+    let (mut backoff, mut is_told) = (informer::backoff(), false);
+    while let Err(error) = candidates.list(&options).await {
+        if !error.is_not_found() {
+            tracing::warn!(%error, candidate = %config.identity, "Asking for lease candidates failed");
+        } else if !is_told {
+            is_told = true;
+            tracing::warn!(
+                lease = %config.name,
+                "The API server does not serve LeaseCandidates, and nobody leads without them: have it serve \
+                 coordination.k8s.io/v1beta1 with its gate CoordinatedLeaderElection, or switch that gate off here"
+            );
+        }
+        tokio::time::sleep(backoff.step(client.rng())).await;
     }
 }
 
@@ -93,3 +115,7 @@ async fn answer(client: &Client, config: &LeaderConfig, own: &LeaseCandidate) ->
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+#[path = "candidate_tests.rs"]
+mod tests;

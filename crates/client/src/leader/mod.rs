@@ -43,7 +43,8 @@ pub struct LeaderConfig {
     pub renew_deadline: Duration,
     /// How often candidates and leader try.
     pub retry_period: Duration,
-    /// Whether to give the lease back when stopped, so that another need not wait for its end.
+    /// Whether to give the lease back when stopped, so that another need not wait for its end. It is kept until the work
+    /// has ended, and the work must end soon after its token is cancelled.
     pub release_on_stop: bool,
     /// For an election that somebody else decides: the versions that this instance stands for. It takes no lease that it
     /// was not given, and steps down when another is to follow.
@@ -162,7 +163,8 @@ impl LeaderElector {
     }
 
     /// Waits for the lease, then runs `lead` while it holds. The token that `lead` gets is cancelled when the lease is
-    /// lost or `stop` is; `lead` is dropped then, and what it spawned must watch the token.
+    /// lost or `stop` is; `lead` is dropped then, and what it spawned must watch the token. Where the lease is given back at
+    /// a stop, `lead` ends by itself first.
     pub async fn run<F, Fut>(&self, stop: CancellationToken, lead: F) -> LeaderEnd
     where
         F: FnOnce(CancellationToken) -> Fut,
@@ -177,16 +179,33 @@ impl LeaderElector {
             () = self.acquire(&mut lock) => {}
         }
         let leading = stop.child_token();
+        let mut work = pin!(lead(leading.clone()));
         let end = tokio::select! {
             biased;
             () = stop.cancelled() => LeaderEnd::Stopped,
             () = &mut candidacy => LeaderEnd::Lost,
             () = self.hold(&mut lock) => LeaderEnd::Lost,
-            () = lead(leading.clone()) => LeaderEnd::Finished,
+            () = &mut work => LeaderEnd::Finished,
         };
         leading.cancel();
-        self.step_down(&mut lock, end).await;
+        let releases = self.config.release_on_stop
+            && match end {
+                LeaderEnd::Finished => true,
+                LeaderEnd::Stopped => self.work_ends(&mut lock, work).await,
+                LeaderEnd::Lost => false,
+            };
+        self.step_down(&mut lock, releases).await;
         end
+    }
+
+    /// Keeps the lease until the work that was told to has ended: who leads next must not meet it. False when another may
+    /// lead already.
+    async fn work_ends(&self, lock: &mut LeaseLock, work: impl Future<Output = ()>) -> bool {
+        tokio::select! {
+            biased;
+            () = work => true,
+            () = self.hold(lock) => false,
+        }
     }
 
     /// Stands as a candidate where the election is somebody else's; never ends.
@@ -257,10 +276,10 @@ impl LeaderElector {
         outcome.inspect_err(|error| log_failure(error, &self.config.name)).ok()
     }
 
-    async fn step_down(&self, lock: &mut LeaseLock, end: LeaderEnd) {
+    async fn step_down(&self, lock: &mut LeaseLock, releases: bool) {
         self.state.lock().leading = false;
         self.record(lock, "stopped leading");
-        if self.config.release_on_stop && end != LeaderEnd::Lost {
+        if releases {
             let release = tokio::time::timeout(self.config.renew_deadline, lock.release());
             if let Ok(Err(error)) = release.await {
                 tracing::error!(%error, lease = %self.config.name, "Failed to release lock");

@@ -98,7 +98,7 @@ async fn a_released_lease_is_free_at_once() {
     let end = elector
         .run(stop.clone(), |_| async move {
             stop.cancel();
-            std::future::pending().await
+            tokio::task::yield_now().await;
         })
         .await;
     assert_eq!(end, LeaderEnd::Stopped);
@@ -106,6 +106,60 @@ async fn a_released_lease_is_free_at_once() {
     assert_eq!((released.spec.holder_identity.as_deref(), released.spec.lease_duration_seconds), (Some(""), Some(1)));
     let end = candidate(&server, 2).run(CancellationToken::new(), |_| async {}).await;
     assert_eq!(end, LeaderEnd::Finished);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_kept_until_the_work_has_ended() {
+    let server = FakeServer::new();
+    let config = LeaderConfig { release_on_stop: true, ..config(1) };
+    let elector = LeaderElector::new(&server.client(), config, None).unwrap();
+    let (group, stop) = (TaskGroup::new("test"), CancellationToken::new());
+    let (first, until) = (elector.clone(), stop.clone());
+    // Longer than a lease lasts that nobody renews.
+    let winds_up = Duration::from_secs(20);
+    group.spawn_cancellable("first", async move {
+        let end = first
+            .run(until, |leading| async move {
+                leading.cancelled().await;
+                tokio::time::sleep(winds_up).await;
+            })
+            .await;
+        assert_eq!(end, LeaderEnd::Stopped);
+    });
+    let second = candidate(&server, 2);
+    let follower = second.clone();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    group.spawn_cancellable("second", async move {
+        follower.run(CancellationToken::new(), |_| std::future::pending()).await;
+    });
+    stop.cancel();
+    tokio::time::sleep(winds_up - Duration::from_secs(1)).await;
+    assert!(elector.is_leader() && !second.is_leader(), "it still works");
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert!(!elector.is_leader() && second.is_leader(), "it was given back at the end of the work");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_lost_while_the_work_ends_is_not_given_back() {
+    let server = FakeServer::new();
+    let config = LeaderConfig { release_on_stop: true, ..config(1) };
+    let elector = LeaderElector::new(&server.client(), config, None).unwrap();
+    let (stop, lease_of_another) = (CancellationToken::new(), server.clone());
+    let start = Instant::now();
+    let end = elector
+        .run(stop.clone(), |_| async move {
+            lease_of_another.put("coordination.k8s.io/v1/leases", held_by_another());
+            stop.cancel();
+            std::future::pending().await
+        })
+        .await;
+    assert_eq!(end, LeaderEnd::Stopped);
+    assert!(
+        start.elapsed() < Duration::from_secs(5),
+        "work that ends no more is not waited for: {:?}",
+        start.elapsed()
+    );
+    assert_eq!(lease(&server).await.spec.holder_identity.as_deref(), Some("other"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -232,7 +286,7 @@ async fn who_stops_gives_back_only_what_is_its_own() {
         .run(stop.clone(), |_| async move {
             lease_of_another.put("coordination.k8s.io/v1/leases", held_by_another());
             stop.cancel();
-            std::future::pending().await
+            tokio::task::yield_now().await;
         })
         .await;
     assert_eq!(end, LeaderEnd::Stopped);

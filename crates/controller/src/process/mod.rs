@@ -143,13 +143,19 @@ impl ProcessOptions {
         self
     }
 
-    /// Gives the lease back at a stop, where the gate says so.
+    /// Gives the lease back at a stop, once the leader's work has ended.
     #[must_use]
-    pub fn releasing(mut self, gates: &Gates) -> Self {
+    pub fn releasing(mut self) -> Self {
         if let Some(leader) = &mut self.leader {
-            leader.release_on_stop = gates.enabled(RELEASE_LEASE_ON_EXIT);
+            leader.release_on_stop = true;
         }
         self
+    }
+
+    /// The same where the gate `ControllerManagerReleaseLeaderElectionLockOnExit` says so.
+    #[must_use]
+    pub fn releasing_where_told(self, gates: &Gates) -> Self {
+        if gates.enabled(RELEASE_LEASE_ON_EXIT) { self.releasing() } else { self }
     }
 
     /// Serves a page of the process's own.
@@ -229,8 +235,8 @@ pub struct Leading {
     pub stop: CancellationToken,
 }
 
-/// Serves the endpoint, waits to become leader and runs `lead`. Whether the leader stops working at a stop is up to
-/// `lead`; when the leadership is lost its future is dropped.
+/// Serves the endpoint, waits to become leader and runs `lead`. Where the lease is given back at a stop, `lead` must end its
+/// work and itself then, soon; otherwise, and when the leadership is lost, its future is dropped.
 ///
 /// # Errors
 /// When the process cannot serve, `lead` fails, or the leadership is lost.
@@ -309,7 +315,11 @@ where
     F: FnOnce(Leading) -> A,
     A: Future<Output = Result<(), BoxError>>,
 {
-    wait_healthy(&leading.client).await?;
+    tokio::select! {
+        biased;
+        () = leading.stop.cancelled() => return Ok(()),
+        healthy = wait_healthy(&leading.client) => healthy?,
+    }
     lead(leading).await
 }
 

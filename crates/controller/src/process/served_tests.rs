@@ -122,7 +122,7 @@ fn the_lease_is_given_back_where_the_gate_says_so() {
     for on in [false, true] {
         let gates = Gates::default().with(RELEASE_LEASE_ON_EXIT, on);
         let process = ProcessOptions::from_options("test", &options, &Rng::seeded(1), &gates, &mut errors);
-        let leader = process.expect("options").releasing(&gates).leader.expect("an election");
+        let leader = process.expect("options").releasing_where_told(&gates).leader.expect("an election");
         assert_eq!(leader.release_on_stop, on);
     }
 }

@@ -81,7 +81,7 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     let checks = set.checks();
     let shown = config_shown();
     let gates = lifecycle.gates().clone();
-    let process = config.process.clone().releasing(&gates).coordinated();
+    let process = config.process.clone().releasing_where_told(&gates).coordinated();
     run_process(process, &lifecycle, checks, shown, |leading| lead(set, config, gates, leading)).await
 }
 
