@@ -173,6 +173,16 @@ impl Quantity {
         self.mantissa = self.mantissa.saturating_mul(i128::from(factor));
     }
 
+    /// Multiplies in place by an amount, to the nano at or next beyond; saturates. The suffix family stays.
+    pub fn scale_by(&mut self, factor: &Self) {
+        self.typed = None;
+        let ((own, own_scale), (other, other_scale)) = (self.reduced(), factor.reduced());
+        let (mantissa, scale) = (own.saturating_mul(other), own_scale + other_scale);
+        // Amounts have no smaller steps when they are written.
+        (self.mantissa, self.scale) =
+            if scale < NANO { (rescale(mantissa, scale, NANO), NANO) } else { (mantissa, scale) };
+    }
+
     /// Compares with an integer.
     pub fn cmp_i64(&self, value: i64) -> Ordering {
         compare((self.mantissa, self.scale), (i128::from(value), 0))

@@ -5,18 +5,33 @@
 //! comes on top (KEP-753, KEP-2837, KEP-688).
 
 use api_machinery::quantity::Quantity;
-use api_types::core_v1::{Container, Pod, PodSpec, ResourceList};
+use api_types::core_v1::{Container, NodeAllocatableResourceClaimStatus, Pod, PodSpec, ResourceList};
 
 use crate::pod_state::is_sidecar;
 
 /// The pod's effective requests.
 #[must_use]
 pub fn requests(pod: &Pod) -> ResourceList {
+    requests_with(pod, &ResourceList::new())
+}
+
+/// The pod's effective requests, and what its claims give it beside them: within what it asks for as a whole (KEP-5517).
+#[must_use]
+pub fn requests_with(pod: &Pod, claimed: &ResourceList) -> ResourceList {
     effective(
         &pod.spec,
         |container| &container.resources.requests,
         |spec| spec.resources.as_ref().map(|resources| &resources.requests),
+        claimed,
     )
+}
+
+/// What claims give a pod of that which nodes have anyway, each once, whoever of its containers uses it (KEP-5517).
+#[must_use]
+pub fn claimed(statuses: &[NodeAllocatableResourceClaimStatus]) -> ResourceList {
+    let mut total = ResourceList::new();
+    statuses.iter().for_each(|own| add(&mut total, &own.resources));
+    total
 }
 
 /// The pod's effective limits.
@@ -26,6 +41,7 @@ pub fn limits(pod: &Pod) -> ResourceList {
         &pod.spec,
         |container| &container.resources.limits,
         |spec| spec.resources.as_ref().map(|resources| &resources.limits),
+        &ResourceList::new(),
     )
 }
 
@@ -57,8 +73,10 @@ fn effective(
     spec: &PodSpec,
     of_container: impl Fn(&Container) -> &ResourceList,
     of_pod: impl Fn(&PodSpec) -> Option<&ResourceList>,
+    beside: &ResourceList,
 ) -> ResourceList {
     let mut total = aggregate(spec, |container| of_container(container).clone());
+    add(&mut total, beside);
     for (name, amount) in of_pod(spec).into_iter().flatten().filter(|(name, _)| is_pod_level(name)) {
         total.insert(name.clone(), amount.clone());
     }
@@ -148,6 +166,27 @@ mod tests {
         pod.spec.resources.get_or_insert_default().requests.insert("cpu".into(), quantity);
         let cpu = |pod: &Pod| amount(&requests(pod), "cpu").to_string();
         assert_eq!((cpu(&pod), without_pod_level(&pod).map(|plain| cpu(&plain))), ("3".into(), Some("1".into())));
+    }
+
+    #[test]
+    fn claims_give_more_within_what_the_pod_has_as_a_whole() {
+        let quantity = |text: &str| Quantity::parse(text).unwrap();
+        let given = |cpu: &str| NodeAllocatableResourceClaimStatus {
+            resources: [("cpu".to_owned(), quantity(cpu)), ("hugepages-2Mi".to_owned(), quantity("2Mi"))].into(),
+            ..NodeAllocatableResourceClaimStatus::default()
+        };
+        let mut pod = Pod::default();
+        pod.spec.containers = vec![container("1", false)];
+        pod.spec.init_containers = vec![container("3", false)];
+        pod.spec.overhead.insert("cpu".into(), quantity("50m"));
+        let shown = |pod: &Pod, statuses: &[NodeAllocatableResourceClaimStatus]| {
+            let all = requests_with(pod, &claimed(statuses));
+            ["cpu", "hugepages-2Mi"].map(|name| amount(&all, name).to_string())
+        };
+        assert_eq!(shown(&pod, &[]), ["3050m", "0"]);
+        assert_eq!(shown(&pod, &[given("4"), given("500m")]), ["7550m", "4Mi"]);
+        pod.spec.resources.get_or_insert_default().requests.insert("cpu".into(), quantity("8"));
+        assert_eq!(shown(&pod, &[given("4")]), ["8050m", "2Mi"]);
     }
 
     #[test]

@@ -148,6 +148,14 @@ impl Slices {
         sorted
     }
 
+    /// A device by its driver, its pool and its name, as it is offered now.
+    #[must_use]
+    pub fn device(&self, driver: &str, pool: &str, name: &str) -> Option<&Device> {
+        let order = |((own_driver, own_pool), _): &(PoolKey, Newest)| (&**own_driver, &**own_pool).cmp(&(driver, pool));
+        let (_, newest) = self.pools.get(self.pools.binary_search_by(order).ok()?)?;
+        newest.slices.iter().flat_map(|slice| &slice.spec.devices).find(|device| device.name == name)
+    }
+
     /// The expressions of selectors, with what they said of these devices.
     pub(crate) fn expressions(&self, selectors: &[DeviceSelector]) -> Vec<Option<Expression>> {
         self.judged.expressions(selectors, self.devices)

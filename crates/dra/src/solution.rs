@@ -1,7 +1,9 @@
 //! What a search found for one node, kept until a node is chosen: only then it is worth while to write it out.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use api_machinery::quantity::Quantity;
 use api_types::resource_v1::{Device, ResourceSlice, ResourceSliceSpec};
 
 use crate::capacity::Amounts;
@@ -46,6 +48,12 @@ impl Solution {
     /// What one of the claims gets, by its place.
     pub(crate) fn of_claim(&self, claim: usize) -> impl Iterator<Item = &Taken> {
         self.0.iter().filter(move |taken| taken.claim == claim)
+    }
+
+    /// The devices that one of the claims gets, by its place, each with what it gives of its capacities where claims may share
+    /// it.
+    pub fn devices(&self, claim: usize) -> impl Iterator<Item = (&Device, Option<&BTreeMap<String, Quantity>>)> {
+        self.of_claim(claim).filter_map(|taken| Some((taken.device()?.0, taken.consumed.as_ref())))
     }
 
     /// Which alternative of a claim's request was chosen, by their places; none where the request gets no device.

@@ -82,6 +82,8 @@ pub const CLUSTER_TRUST_BUNDLE_PROJECTION: Feature = Feature::named("ClusterTrus
 pub const DEVICE_TAINTS: Feature = Feature::named("DRADeviceTaints");
 /// Rules give devices taints.
 pub const DEVICE_TAINT_RULES: Feature = Feature::named("DRADeviceTaintRules");
+/// Devices are made of what nodes have anyway, which counts (KEP-5517).
+pub const NODE_ALLOCATABLE: Feature = Feature::named("DRANodeAllocatableResources");
 /// Devices are allocated to pods.
 pub const DEVICES: Feature = Feature::named("DynamicResourceAllocation");
 /// Containers get devices as extended resources.

@@ -184,6 +184,9 @@ pub trait ContainerSetup: Send + Sync + 'static {
     /// CPU, memory and the like of a container.
     fn resources(&self, pod: &Pod, container: &Container) -> v1::LinuxContainerResources;
 
+    /// CPU and memory of a pod's sandbox.
+    fn sandbox_resources(&self, pod: &Pod) -> SandboxResources;
+
     /// Nothing is left of the pods that are not among these: what was set aside for them is free.
     fn keep(&self, uids: &BTreeSet<String>) {
         let _ = uids;
@@ -215,14 +218,21 @@ pub struct SandboxSetup {
     pub dns: Option<v1::DnsConfig>,
     /// The pod's control group as the runtime's driver names it.
     pub cgroup_parent: String,
-    /// The sum of the containers' resources.
-    pub resources: Option<v1::LinuxContainerResources>,
-    /// What the runtime needs on top.
-    pub overhead: Option<v1::LinuxContainerResources>,
+    /// Its CPU and memory.
+    pub resources: SandboxResources,
     /// The handler of the pod's RuntimeClass; empty for the default.
     pub runtime_handler: String,
     /// The pod's namespace of users; none for the machine's.
     pub users: Option<v1::UserNamespace>,
+}
+
+/// CPU and memory of a sandbox.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SandboxResources {
+    /// The sum of the containers' resources.
+    pub containers: v1::LinuxContainerResources,
+    /// What the runtime needs on top.
+    pub overhead: Option<v1::LinuxContainerResources>,
 }
 
 /// What is known of a container's surroundings when its environment is made.
@@ -409,6 +419,8 @@ pub struct PodSettings {
     pub pod_level_resources: bool,
     /// Gate `InPlacePodLevelResourcesVerticalScaling`: that may be changed while they run.
     pub pod_level_resizes: bool,
+    /// Gate `DRANodeAllocatableResources`: what claims give pods of that which nodes have anyway takes up room.
+    pub node_allocatable_claims: bool,
     /// Gate `EventedPLEG`: the runtime's events are followed.
     pub evented_pleg: bool,
     /// Gate `PLEGOnDemandRelist`: a pod is looked at again as soon as something was done about it, and not only with all others
@@ -479,6 +491,7 @@ impl Default for PodSettings {
             resizes: ExclusiveResizes::default(),
             pod_level_resources: true,
             pod_level_resizes: true,
+            node_allocatable_claims: false,
             evented_pleg: false,
             on_demand_relists: true,
             ignored: Vec::new(),

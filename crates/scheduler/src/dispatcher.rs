@@ -138,7 +138,7 @@ impl Dispatcher {
 
 /// Two changes of a status in one: the newer one counts, and what only the older one was to change.
 fn joined(older: &(Pod, PodStatus), newer: (Pod, PodStatus)) -> (Pod, PodStatus) {
-    let ((was, before), (pod, mut status)) = (older, newer);
+    let ((was, before), (mut pod, mut status)) = (older, newer);
     for condition in before.conditions.iter().filter(|condition| !was.status.conditions.contains(condition)) {
         let own = status.conditions.iter_mut().find(|own| own.type_ == condition.type_);
         match own {
@@ -152,6 +152,12 @@ fn joined(older: &(Pod, PodStatus), newer: (Pod, PodStatus)) -> (Pod, PodStatus)
     }
     if status.extended_resource_claim_status == pod.status.extended_resource_claim_status {
         status.extended_resource_claim_status.clone_from(&before.extended_resource_claim_status);
+    }
+    if status.node_allocatable_resource_claim_statuses == pod.status.node_allocatable_resource_claim_statuses {
+        // What it was matters, too: it is written even where this pod has it already.
+        let of_claims = |status: &PodStatus| status.node_allocatable_resource_claim_statuses.clone();
+        pod.status.node_allocatable_resource_claim_statuses = of_claims(&was.status);
+        status.node_allocatable_resource_claim_statuses = of_claims(before);
     }
     (pod, status)
 }
@@ -218,6 +224,29 @@ mod tests {
         let condition = PodCondition { type_: "PodScheduled".into(), reason: reason.into(), ..PodCondition::default() };
         let conditions = if reason.is_empty() { Vec::new() } else { vec![condition] };
         PodStatus { conditions, nominated_node_name: node.into(), ..PodStatus::default() }
+    }
+
+    #[test]
+    fn changes_of_what_claims_give_are_joined() {
+        let with = |claims: &[&str]| {
+            let mut own = pod("p").0;
+            let status = |name: &&str| {
+                crate::test_objects::object(serde_json::json!({"resourceClaimName": name, "resources": {}}))
+            };
+            own.status.node_allocatable_resource_claim_statuses = claims.iter().map(status).collect();
+            own
+        };
+        let change = |from: &[&str], to: &[&str]| (with(from), with(to).status);
+        for (older, newer, expected) in [
+            (change(&[], &["c"]), change(&[], &[]), (0, 1)),
+            (change(&[], &["c"]), change(&["c"], &["c"]), (0, 1)),
+            (change(&["c"], &[]), change(&[], &["d", "e"]), (0, 2)),
+            (change(&["c"], &[]), change(&["c"], &["c"]), (1, 0)),
+        ] {
+            let (pod, status) = joined(&older, newer);
+            let count = |status: &PodStatus| status.node_allocatable_resource_claim_statuses.len();
+            assert_eq!((count(&pod.status), count(&status)), expected);
+        }
     }
 
     enum Ask {

@@ -97,10 +97,12 @@ impl PodInfo {
     #[must_use]
     pub fn new(pod: Arc<Pod>, classes: &ClassTable) -> Arc<Self> {
         let request = pod_requests::requests(&pod);
-        let node = if has_resize_status(&pod) { node_requests(&pod) } else { request.clone() };
+        let claimed = pod_requests::claimed(&pod.status.node_allocatable_resource_claim_statuses);
+        let is_more = has_resize_status(&pod) || !claimed.is_empty();
+        let node = if is_more { node_requests(&pod, &claimed) } else { request.clone() };
         let mut score = with_defaults(&pod, |container| container.resources.requests.clone());
         pod_requests::add(&mut score, &pod.spec.overhead);
-        let node_non_zero = node_non_zero(&pod, &node);
+        let node_non_zero = node_non_zero(&pod, &node, &claimed);
         let class = classes.class_of(&pod);
         Arc::new(Self {
             priority: pod.spec.priority.unwrap_or(0),
@@ -166,13 +168,14 @@ fn fill_defaults(list: &mut ResourceList) {
     list.entry("memory".into()).or_insert_with(|| Quantity::from_value(DEFAULT_MEMORY, Format::BinarySi));
 }
 
-fn node_non_zero(pod: &Pod, node: &ResourceList) -> NonZero {
+fn node_non_zero(pod: &Pod, node: &ResourceList, claimed: &ResourceList) -> NonZero {
     if pod.spec.resources.as_ref().is_some_and(|resources| !resources.requests.is_empty()) {
         let mut list = node.clone();
         fill_defaults(&mut list);
         return NonZero::of(&list);
     }
     let mut list = with_defaults(pod, |container| container_requests(pod, container));
+    pod_requests::add(&mut list, claimed);
     pod_requests::add(&mut list, &pod.spec.overhead);
     NonZero::of(&list)
 }
@@ -182,9 +185,16 @@ fn has_resize_status(pod: &Pod) -> bool {
     statuses.into_iter().any(|status| status.resources.is_some()) || pod.status.resources.is_some()
 }
 
-/// What the pod takes up on its node: while a resize is under way, the largest of what is wanted, promised and in force.
-fn node_requests(pod: &Pod) -> ResourceList {
+/// What a pod takes up on its node, its status considered.
+pub(crate) fn taken(pod: &Pod) -> ResourceList {
+    node_requests(pod, &pod_requests::claimed(&pod.status.node_allocatable_resource_claim_statuses))
+}
+
+/// What the pod takes up on its node: while a resize is under way, the largest of what is wanted, promised and in force; and
+/// what claims give it beside that.
+fn node_requests(pod: &Pod, claimed: &ResourceList) -> ResourceList {
     let mut total = pod_requests::aggregate(&pod.spec, |container| container_requests(pod, container));
+    pod_requests::add(&mut total, claimed);
     if let Some(resources) = &pod.spec.resources {
         let mut level = resources.requests.clone();
         if let Some(actual) = &pod.status.resources {

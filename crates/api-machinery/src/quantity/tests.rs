@@ -179,6 +179,26 @@ fn adds_and_subtracts() {
 }
 
 #[test]
+fn amounts_multiply() {
+    for (amount, factor, expected) in [
+        ("4", "2", "8"),
+        ("1500m", "500m", "750m"),
+        ("2Gi", "3", "6Gi"),
+        ("3", "2Gi", "6442450944"),
+        ("1n", "1m", "1n"),
+        ("-1", "1500m", "-1500m"),
+        ("0", "1e1000", "0"),
+    ] {
+        let mut product = quantity(amount);
+        product.scale_by(&quantity(factor));
+        assert_eq!(product.to_string(), expected, "{amount} * {factor}");
+    }
+    let mut huge = quantity("99999999999999999999999999999999999999e900");
+    huge.scale_by(&quantity("99999999999999999999999999999999999999e900"));
+    assert!(huge > quantity("1e1000"));
+}
+
+#[test]
 fn rounds_up_to_milli() {
     let cases = [("1n", "1m", false), ("1500u", "2m", false), ("-1500u", "-2m", false), ("+5", "+5", true)];
     for (text, expected, exact) in cases {

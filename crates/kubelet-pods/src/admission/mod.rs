@@ -73,6 +73,8 @@ pub(crate) struct Situation<'a> {
     pub enforces_app_armor: bool,
     /// Whether pods may say what all of their containers may have together.
     pub pod_level_resources: bool,
+    /// Whether what claims give pods of that which nodes have anyway counts (KEP-5517).
+    pub counts_claims: bool,
     /// What the node declares; `None` where that does not count.
     pub declared_features: Option<&'a [String]>,
 }

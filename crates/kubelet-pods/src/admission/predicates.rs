@@ -22,7 +22,7 @@ pub(super) fn check(attempt: &Attempt<'_>) -> Result<(), Refusal> {
     operating_system(pod)?;
     groups(pod, situation.strict_groups)?;
     if *room == Room::Counted
-        && let Some(short) = shortages(pod, node, situation.others).first()
+        && let Some(short) = shortages(pod, node, situation.others, situation.counts_claims).first()
     {
         return Err(short.refusal());
     }
@@ -76,8 +76,9 @@ impl Shortage {
     }
 }
 
-/// Everything of which the node has too little for the pod beside the others.
-pub(crate) fn shortages(pod: &Pod, node: &Node, others: &[Arc<Pod>]) -> Vec<Shortage> {
+/// Everything of which the node has too little for the pod beside the others. `counts_claims` says whether what claims give
+/// them is part of it.
+pub(crate) fn shortages(pod: &Pod, node: &Node, others: &[Arc<Pod>], counts_claims: bool) -> Vec<Shortage> {
     let allocatable = &node.status.allocatable;
     let mut short = Vec::new();
     if allocatable.is_empty() {
@@ -87,8 +88,12 @@ pub(crate) fn shortages(pod: &Pod, node: &Node, others: &[Arc<Pod>]) -> Vec<Shor
     if let Some(pods) = allocatable.get("pods").filter(|pods| there >= pods.value()) {
         short.push(out_of("pods", 1, there, pods.value()));
     }
-    let wanted = pod_requests::requests(pod);
-    let all: Vec<_> = others.iter().map(|other| pod_requests::requests(other)).collect();
+    let requests = |pod: &Pod| {
+        let claims = &pod.status.node_allocatable_resource_claim_statuses;
+        pod_requests::requests_with(pod, &pod_requests::claimed(if counts_claims { claims } else { &[] }))
+    };
+    let wanted = requests(pod);
+    let all: Vec<_> = others.iter().map(|other| requests(other)).collect();
     for (name, amount) in &wanted {
         // What a claim serves does not come out of what the node lists.
         if amount.sign() <= 0 || served_by_claim(pod, name).next().is_some() {

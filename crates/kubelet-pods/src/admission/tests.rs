@@ -2,8 +2,8 @@
 
 use api_machinery::quantity::Quantity;
 use api_types::core_v1::{
-    Container, ContainerExtendedResourceRequest, ContainerPort, PodExtendedResourceClaimStatus, PodSecurityContext,
-    Sysctl, Taint, Toleration,
+    Container, ContainerExtendedResourceRequest, ContainerPort, NodeAllocatableResourceClaimStatus,
+    PodExtendedResourceClaimStatus, PodSecurityContext, Sysctl, Taint, Toleration,
 };
 
 use super::*;
@@ -39,6 +39,7 @@ pub(super) fn quiet<'a>(node: &'a Node, others: &'a [Arc<Pod>]) -> Situation<'a>
         comparing: Comparing::Texts,
         enforces_app_armor: false,
         pod_level_resources: true,
+        counts_claims: false,
         declared_features: Some(&[]),
     }
 }
@@ -68,6 +69,29 @@ fn resources_and_ports() {
     assert!(reason(&pod("1m", 8080), &node(), &other, &[]).starts_with("NodePorts: Predicate NodePorts failed"));
     let full = [Arc::new(pod("0", 0)), Arc::new(pod("0", 0))];
     assert!(reason(&pod("0", 0), &node(), &full, &[]).starts_with("OutOfpods"));
+}
+
+#[test]
+fn what_claims_give_takes_up_room() {
+    let claimed = |cpu: &str| {
+        let mut own = pod("500m", 0);
+        let resources = [("cpu".to_owned(), Quantity::parse(cpu).unwrap())].into();
+        let status = NodeAllocatableResourceClaimStatus { resources, ..Default::default() };
+        own.status.node_allocatable_resource_claim_statuses.push(status);
+        own
+    };
+    let node = node();
+    for (wanted, other, expected) in [
+        (claimed("1"), pod("500m", 0), ""),
+        (claimed("1100m"), pod("500m", 0), "cpu, requested: 1600, used: 500, capacity: 2000"),
+        (pod("500m", 0), claimed("1100m"), "cpu, requested: 500, used: 1600, capacity: 2000"),
+    ] {
+        let others = [Arc::new(other)];
+        let counting = Situation { counts_claims: true, ..quiet(&node, &others) };
+        let refused = ask(&wanted, counting).err().map(|refusal| refusal.message).unwrap_or_default();
+        assert!(refused.ends_with(expected) && refused.is_empty() == expected.is_empty(), "{refused}");
+        assert_eq!(ask(&wanted, quiet(&node, &others)), Ok(()), "nobody counts them");
+    }
 }
 
 #[test]

@@ -57,6 +57,7 @@ impl Inner {
             comparing: self.settings.comparing,
             enforces_app_armor: self.settings.enforces_app_armor,
             pod_level_resources: self.settings.pod_level_resources,
+            counts_claims: self.settings.node_allocatable_claims,
             declared_features: declared.as_deref(),
         };
         self.admission.admit(&Attempt { pod, operation, room, situation })
@@ -69,8 +70,8 @@ impl Inner {
         let Ok(admitted) = self.ask_of(pod, Operation::Add, Room::Made, Some(&node)) else { return Err(refusal) };
         let admitted = admitted.confirmed().await?;
         let others = self.other_pods(pod);
-        let missing: Missing =
-            shortages(pod, &node, &others).iter().map(|short| (short.name.clone(), short.missing())).collect();
+        let short = shortages(pod, &node, &others, self.settings.node_allocatable_claims);
+        let missing: Missing = short.iter().map(|short| (short.name.clone(), short.missing())).collect();
         let victims = victims(pod, &others, &missing)?;
         let signal = missing.keys().next().map_or("", String::as_str);
         for victim in victims {

@@ -345,6 +345,7 @@ impl Plan {
         };
         self.pods.pod_level_resources = set.enabled(gates::POD_LEVEL_RESOURCES);
         self.pods.pod_level_resizes = set.enabled(gates::POD_LEVEL_RESIZE);
+        self.pods.node_allocatable_claims = set.enabled(gates::NODE_ALLOCATABLE);
         self.pods.evented_pleg = set.enabled(gates::EVENTED_PLEG);
         self.pods.on_demand_relists = set.enabled(gates::ON_DEMAND_RELISTS);
         self.pods.ignored = OF_PODS.into_iter().filter(|feature| !set.enabled(*feature)).collect();

@@ -200,6 +200,7 @@ fn gates_take_effect() {
     let whole = |plan: &Plan| [plan.pods.pod_level_resources, plan.pods.pod_level_resizes];
     assert_eq!((whole(&all), whole(&planned(&[gates::POD_LEVEL_RESOURCES]))), ([true, true], [false, true]));
     assert_eq!(whole(&planned(&[gates::POD_LEVEL_RESIZE])), [true, false]);
+    assert!(!all.pods.node_allocatable_claims && on(gates::NODE_ALLOCATABLE).pods.node_allocatable_claims);
     assert_eq!((all.throttling_factor, on(gates::MEMORY_QOS).throttling_factor), (None, Some(0.9)));
     assert_eq!(all.pods.ignored, []);
     assert_eq!(
@@ -272,9 +273,8 @@ fn each_gate_can_be_switched_on() {
 }
 
 #[test]
-fn one_gate_has_one_side_only() {
-    // Nodes' own resources as devices are not there yet.
-    assert_eq!(super::gates::KNOWN.one_sided(), ["DRANodeAllocatableResources"]);
+fn no_gate_has_one_side_only() {
+    assert_eq!(super::gates::KNOWN.one_sided(), Vec::<&str>::new());
 }
 
 #[test]

@@ -1,18 +1,26 @@
-//! What counts of that which pods ask for as a whole.
+//! What counts of that which pods ask for as a whole, and of what claims give them.
 
 use std::sync::Arc;
 
 use api_types::core_v1::{Pod, ResourceList};
-use component_base::shared_gates::{POD_LEVEL_RESIZE, POD_LEVEL_RESOURCES};
+use component_base::shared_gates::{NODE_ALLOCATABLE, POD_LEVEL_RESIZE, POD_LEVEL_RESOURCES};
 use component_base::{Feature, Gates};
 use component_helpers::pod_requests::without_pod_level;
 
 /// The gates that are asked for it.
-pub(crate) const GATES: &[Feature] = &[POD_LEVEL_RESIZE, POD_LEVEL_RESOURCES];
+pub(crate) const GATES: &[Feature] = &[NODE_ALLOCATABLE, POD_LEVEL_RESIZE, POD_LEVEL_RESOURCES];
 
 /// What counts; all of it by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Counted {
+pub(super) struct Counted {
+    whole: Whole,
+    /// What claims give of that which nodes have anyway does not count (KEP-5517).
+    without_claims: bool,
+}
+
+/// What counts of that which a pod asks for as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Whole {
     /// What is asked for, what is promised, and what is in force (KEP-5419).
     #[default]
     Resized,
@@ -24,15 +32,28 @@ pub(super) enum Counted {
 
 impl Counted {
     pub(super) fn of(gates: &Gates) -> Self {
-        match (gates.enabled(POD_LEVEL_RESOURCES), gates.enabled(POD_LEVEL_RESIZE)) {
-            (false, _) => Self::Nothing,
-            (true, false) => Self::Asked,
-            (true, true) => Self::Resized,
-        }
+        let whole = match (gates.enabled(POD_LEVEL_RESOURCES), gates.enabled(POD_LEVEL_RESIZE)) {
+            (false, _) => Whole::Nothing,
+            (true, false) => Whole::Asked,
+            (true, true) => Whole::Resized,
+        };
+        Self { whole, without_claims: !gates.enabled(NODE_ALLOCATABLE) }
     }
 
     /// The pod as it counts: the very same, unless it has more.
     pub(super) fn seen(self, pod: Arc<Pod>) -> Arc<Pod> {
+        let pod = self.whole.seen(pod);
+        if !self.without_claims || pod.status.node_allocatable_resource_claim_statuses.is_empty() {
+            return pod;
+        }
+        let mut plain = Arc::unwrap_or_clone(pod);
+        plain.status.node_allocatable_resource_claim_statuses.clear();
+        Arc::new(plain)
+    }
+}
+
+impl Whole {
+    fn seen(self, pod: Arc<Pod>) -> Arc<Pod> {
         let pod = match self {
             Self::Resized => return pod,
             Self::Asked => pod,
@@ -77,6 +98,24 @@ mod tests {
             let seen = (info.request.milli_cpu, info.node_request.milli_cpu);
             assert_eq!(seen, (wanted, on_its_node), "{off:?}");
             assert_eq!(Arc::ptr_eq(&info.pod, &pod), off.is_empty(), "{off:?}");
+        }
+    }
+
+    #[test]
+    fn what_claims_give_counts_where_the_pod_is() {
+        let mut pod = Pod::default();
+        pod.spec.containers = vec![Container { resources: cpu("1"), ..Container::default() }];
+        let claim = api_types::core_v1::NodeAllocatableResourceClaimStatus {
+            resources: cpu("4").requests,
+            ..Default::default()
+        };
+        pod.status.node_allocatable_resource_claim_statuses = vec![claim];
+        let pod = Arc::new(pod);
+        for (on, on_its_node) in [(false, 1000), (true, 5000)] {
+            let info = Cache::obeying(&Gates::default().with(NODE_ALLOCATABLE, on)).pod_info(Arc::clone(&pod));
+            let seen = [info.request.milli_cpu, info.node_request.milli_cpu, info.node_non_zero.milli_cpu];
+            assert_eq!(seen, [1000, on_its_node, on_its_node], "its own request is what it says itself: {on}");
+            assert_eq!(Arc::ptr_eq(&info.pod, &pod), on);
         }
     }
 }

@@ -146,6 +146,12 @@ fn status_patch(pod: &Pod, status: &PodStatus) -> Value {
     {
         fields.insert("extendedResourceClaimStatus".into(), Value::Object(struct_to_map(extended)));
     }
+    let claims = &status.node_allocatable_resource_claim_statuses;
+    if *claims != pod.status.node_allocatable_resource_claim_statuses {
+        let all = || Value::Array(claims.iter().map(|claim| Value::Object(struct_to_map(claim))).collect());
+        let value = if claims.is_empty() { Value::Null } else { all() };
+        fields.insert("nodeAllocatableResourceClaimStatuses".into(), value);
+    }
     let mut metadata = ValueMap::new();
     metadata.insert("uid".into(), pod.metadata.uid.as_str().into());
     let mut patch = ValueMap::new();

@@ -197,3 +197,28 @@ async fn devices_whose_answer_was_lost_are_looked_up() {
         assert_eq!(outcome.is_ok(), done, "{status} {takes}");
     }
 }
+
+#[test]
+fn what_claims_give_is_written_as_a_whole_or_not_at_all() {
+    let with = |claims: &[&str]| {
+        let mut own = pod("p").0;
+        let status = |claim: &&str| object(json!({"resourceClaimName": claim, "resources": {"cpu": "1"}}));
+        own.status.node_allocatable_resource_claim_statuses = claims.iter().map(status).collect();
+        own
+    };
+    let listed = |claims: &[&str]| {
+        let all = with(claims).status.node_allocatable_resource_claim_statuses;
+        Some(Value::Array(all.iter().map(|claim| Value::Object(struct_to_map(claim))).collect()))
+    };
+    for (before, after, expected) in [
+        (&[][..], &[][..], None),
+        (&["c"], &["c"], None),
+        (&["c"], &[], Some(Value::Null)),
+        (&[], &["c"], listed(&["c"])),
+        (&["c"], &["c", "d"], listed(&["c", "d"])),
+    ] {
+        let patch = status_patch(&with(before), &with(after).status);
+        let fields = patch.get("status").and_then(Value::as_object).unwrap();
+        assert_eq!(fields.get("nodeAllocatableResourceClaimStatuses"), expected.as_ref(), "{before:?} {after:?}");
+    }
+}

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod claims_tests;
 mod client_writer;
+#[cfg(test)]
+mod end_tests;
 mod flags;
 #[cfg(test)]
 mod obeyed_tests;
@@ -21,6 +23,7 @@ use std::time::Duration;
 
 use api_machinery::value::{Value, ValueMap};
 use api_types::scheduler_config_v1::KubeSchedulerConfiguration;
+use base::TaskGroup;
 use client::Client;
 use component_base::flags::Options;
 use component_base::health::Check;
@@ -50,6 +53,8 @@ use settings::Settings;
 const NAME: &str = "kube-scheduler";
 /// How long bindings and recorders may take to end.
 const DRAIN: Duration = Duration::from_secs(5);
+/// How long is waited for the answers to what was being written when the scheduler was asked to end.
+const LAST_WRITES: Duration = Duration::from_secs(3);
 
 /// The binary.
 pub const COMPONENT: Component = Component {
@@ -130,43 +135,49 @@ fn try_profiles(
     watches: &Watches,
 ) -> Result<(), BoxError> {
     let metrics = Arc::new(SchedulerMetrics::new(&Metrics::new(MetricsOptions::default())));
-    let cx = build_cx(client, watches, metrics, gates, Arc::new(NoEvents), Parallelism::default());
+    let tasks = client.tasks().clone();
+    let place = Place { gates, client, watches, metrics, tasks };
+    let cx = build_cx(&place, Arc::new(NoEvents), Parallelism::default());
     config::build_profiles(configuration, plugins::ALL, &cx)?;
     Ok(())
 }
 
-/// What plugins are built with where there is an API server.
-fn build_cx(
-    client: &Client,
-    watches: &Watches,
+/// Where a scheduler works.
+struct Place<'a> {
+    gates: &'a Gates,
+    client: &'a Client,
+    watches: &'a Watches,
     metrics: Arc<SchedulerMetrics>,
-    gates: &Gates,
-    events: Arc<dyn EventSink>,
-    parallelism: Parallelism,
-) -> BuildCx {
+    /// Where its work lives, but for what is told of it.
+    tasks: TaskGroup,
+}
+
+/// What plugins are built with where there is an API server.
+fn build_cx(place: &Place<'_>, events: Arc<dyn EventSink>, parallelism: Parallelism) -> BuildCx {
+    let Place { gates, client, watches, metrics, tasks } = place;
     let through = Arc::new(ClientWriter::new(client));
     let mut writer: Arc<dyn ClusterWriter> = through.clone();
     if gates.enabled(ASYNC_CALLS) {
-        writer = Arc::new(Dispatcher::new(writer, client.clock().clone(), Arc::clone(&metrics)));
+        writer = Arc::new(Dispatcher::new(writer, client.clock().clone(), Arc::clone(metrics)));
     }
     BuildCx {
         listers: Arc::clone(watches.listers()),
-        gates: gates.clone(),
+        gates: (*gates).clone(),
         writer,
         objects: through,
         events,
         gate: Arc::default(),
         waiting: Arc::default(),
         groups: Arc::default(),
-        metrics,
+        metrics: Arc::clone(metrics),
         clock: client.clock().clone(),
         rng: client.rng().clone(),
-        tasks: client.tasks().clone(),
+        tasks: tasks.clone(),
         parallelism,
     }
 }
 
-/// Schedules for as long as this process leads.
+/// Schedules for as long as this process leads. Nothing of it goes on when it returns.
 async fn lead(
     settings: Settings,
     gates: Gates,
@@ -176,7 +187,9 @@ async fn lead(
 ) -> Result<(), BoxError> {
     let metrics = Arc::new(SchedulerMetrics::new(&leading.metrics));
     let limit = settings.max_in_unschedulable;
-    let scheduler = assemble(&settings.configuration, limit, &gates, &client, &watches, metrics)?;
+    let tasks = client.tasks().child("scheduling");
+    let place = Place { gates: &gates, client: &client, watches: &watches, metrics, tasks: tasks.clone() };
+    let scheduler = assemble_in(place, plugins::ALL, &settings.configuration, limit)?;
     watches.feed(&scheduler);
     watches.start();
     tokio::select! {
@@ -185,8 +198,19 @@ async fn lead(
         () = watches.wait_synced() => {}
     }
     tracing::info!("Starting scheduling");
-    let tasks = client.tasks().clone();
-    scheduler.run(tasks, leading.stop).await;
+    let overdue = async {
+        leading.stop.cancelled().await;
+        tokio::time::sleep(LAST_WRITES).await;
+    };
+    tokio::select! {
+        biased;
+        () = async {
+            Arc::clone(&scheduler).run(tasks.clone(), leading.stop.clone()).await;
+            scheduler.writes_end().await;
+        } => {}
+        () = overdue => tracing::warn!("What is being written has not been answered in time"),
+    }
+    tasks.shutdown(DRAIN).await;
     Ok(())
 }
 
@@ -225,27 +249,26 @@ pub fn assemble(
     watches: &Watches,
     metrics: Arc<SchedulerMetrics>,
 ) -> Result<Arc<Scheduler>, BoxError> {
-    assemble_with(plugins::ALL, configuration, max_in_unschedulable, gates, client, watches, metrics)
+    let tasks = client.tasks().clone();
+    let place = Place { gates, client, watches, metrics, tasks };
+    assemble_in(place, plugins::ALL, configuration, max_in_unschedulable)
 }
 
 /// The same from other plugins.
-fn assemble_with(
+fn assemble_in(
+    place: Place<'_>,
     plugins: &[Descriptor],
     configuration: &KubeSchedulerConfiguration,
     max_in_unschedulable: Duration,
-    gates: &Gates,
-    client: &Client,
-    watches: &Watches,
-    metrics: Arc<SchedulerMetrics>,
 ) -> Result<Arc<Scheduler>, BoxError> {
     let Tuning { parallelism, percentage_of_nodes_to_score, queue } = Tuning::of(configuration, max_in_unschedulable);
     let names: Vec<&str> =
         configuration.profiles.iter().filter_map(|profile| profile.scheduler_name.as_deref()).collect();
-    let events: Arc<dyn EventSink> = Arc::new(ClientEvents::new(client, &names));
+    let events: Arc<dyn EventSink> = Arc::new(ClientEvents::new(place.client, &names));
     let parallelism = Parallelism::of_machine(parallelism);
-    let cx = build_cx(client, watches, metrics, gates, Arc::clone(&events), parallelism);
+    let cx = build_cx(&place, Arc::clone(&events), parallelism);
     let profiles = config::build_profiles(configuration, plugins, &cx)?;
-    let (clock, rng) = (client.clock().clone(), client.rng().clone());
+    let (clock, rng) = (place.client.clock().clone(), place.client.rng().clone());
     let parts = SchedulerOptions { profiles, percentage_of_nodes_to_score, queue, cx, events, clock, rng };
     Scheduler::new(parts).ok_or_else(|| "at least one profile is required".into())
 }

@@ -73,7 +73,7 @@ impl Settings {
         gates: &Gates,
     ) -> Result<Self, BoxError> {
         let mut errors = Errors::new();
-        let mut process = ProcessOptions::from_options(NAME, options, rng, gates, &mut errors)?;
+        let mut process = ProcessOptions::from_options(NAME, options, rng, gates, &mut errors)?.releasing();
         errors.into_result()?;
         let connection = &configuration.client_connection;
         let mut client = ClientConfig::load(&connection.kubeconfig, options.string("master"))?.with_component(NAME);

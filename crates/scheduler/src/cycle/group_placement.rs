@@ -113,7 +113,7 @@ impl Scheduler {
             match self.place(profile, member, &cluster, nominated, &mut start) {
                 Ok(Decision { node, mut state }) => {
                     if profile.run_reserve(&mut state, member, &node).is_ok() {
-                        put(&mut cluster, &node, member);
+                        put(&mut cluster, &node, &self.with_claimed(member, &state, &node));
                         placed.push((state, Arc::clone(member), node));
                     } else {
                         profile.run_unreserve(&state, member, &node);

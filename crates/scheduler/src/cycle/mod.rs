@@ -55,6 +55,7 @@ use crate::known_answers::{KnownAnswers, ShapeAnswers};
 use crate::listers::Lister;
 use crate::metrics::SchedulerMetrics;
 use crate::parallel::Parallelism;
+use crate::plugins;
 use crate::pod_info::{NominatedPods, PodInfo};
 use crate::pod_shape::PodShape;
 use crate::preemption::execute::{ASYNC_PREEMPTION, Execution, Preemptor};
@@ -278,6 +279,13 @@ impl Scheduler {
         }
     }
 
+    /// Waits until nothing is being written. Pods that wait for something else than the API server are not waited for.
+    pub async fn writes_end(&self) {
+        let all = u32::try_from(MAX_WRITES).unwrap_or(u32::MAX);
+        // It is never closed; and where it were, nobody would write.
+        let _ = self.writes.acquire_many(all).await;
+    }
+
     /// Lets others write what is to be written, or search first; none when the scheduler ends. `turn` is one of the places of
     /// those who write, where there is one already.
     async fn hand_over(
@@ -452,7 +460,7 @@ impl Scheduler {
         started: Instant,
     ) -> Result<BindingCycle, Box<(QueuedPod, Failure)>> {
         let Decision { node, mut state } = decision;
-        if let Err(error) = self.cache.assume(&pod.info, &node) {
+        if let Err(error) = self.cache.assume(&self.with_claimed(&pod.info, &state, &node), &node) {
             let failure = Failure::of(&Status::error(error.to_string()));
             return Err(Box::new((pod, failure)));
         }
@@ -471,6 +479,17 @@ impl Scheduler {
         };
         let (scheduler, profile) = (Arc::clone(self), Arc::clone(profile));
         Ok(BindingCycle { scheduler, profile, pod, node, state, parked, started })
+    }
+
+    /// A pod as it counts on the node that was chosen for it: with what claims give it there (KEP-5517).
+    fn with_claimed(&self, info: &Arc<PodInfo>, state: &CycleState, node: &str) -> Arc<PodInfo> {
+        let claimed = plugins::claimed_on(state, node);
+        if claimed == info.pod.status.node_allocatable_resource_claim_statuses {
+            return Arc::clone(info);
+        }
+        let mut pod = (*info.pod).clone();
+        pod.status.node_allocatable_resource_claim_statuses = claimed;
+        self.cache.pod_info(Arc::new(pod))
     }
 
     /// Asks whether the pod may be bound; where it has to wait first, it begins to.

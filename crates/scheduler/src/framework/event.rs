@@ -9,7 +9,8 @@ use std::sync::Arc;
 use api_machinery::object::{Kind, Object};
 use api_types::core_v1::{Node, Pod};
 use client::{Change, Informers};
-use component_helpers::pod_requests;
+
+use crate::pod_info::taken;
 
 /// What kind of object an event is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -382,8 +383,9 @@ pub fn pod_update_events(old: &Pod, new: &Pod) -> Vec<ClusterEvent> {
     events
 }
 
+/// Whether the pod takes up less than before: one that is to have less gives nothing back until its kubelet has seen to it.
 fn scales_down(old: &Pod, new: &Pod) -> bool {
-    let (old, new) = (pod_requests::requests(old), pod_requests::requests(new));
+    let (old, new) = (taken(old), taken(new));
     old.iter().any(|(name, before)| new.get(name).is_none_or(|after| after.milli_value() < before.milli_value()))
 }
 

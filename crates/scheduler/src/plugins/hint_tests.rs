@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use api_machinery::object::{Kind, Object};
-use api_types::core_v1::{Node, Pod};
+use api_machinery::quantity::Quantity;
+use api_types::core_v1::{ContainerStatus, Node, Pod, ResourceList, ResourceRequirements};
 
 use super::tests::default_profile;
 use crate::framework::{ClusterEvent, EventObject, Hint, Resource, node_update_events, pod_update_events};
@@ -71,8 +72,22 @@ fn nodes() {
     }
 }
 
+/// A pod on a node that is to have so much of the processor, and has so much.
+fn resized(wanted: &str, given: &str) -> PodBuilder {
+    let mut pod = pod("x").request("cpu", wanted).on("n");
+    let requests: ResourceList = [("cpu".to_owned(), Quantity::parse(given).unwrap())].into();
+    pod.0.status.container_statuses.push(ContainerStatus {
+        name: pod.0.spec.containers[0].name.clone(),
+        allocated_resources: requests.clone(),
+        resources: Some(ResourceRequirements { requests, ..ResourceRequirements::default() }),
+        ..ContainerStatus::default()
+    });
+    pod
+}
+
 #[test]
 fn pods() {
+    let needy = || pod("p").request("cpu", "1");
     let spread = || pod("p").label("app", "web").spread("web", "zone", 1, "DoNotSchedule");
     let cases = [
         ("NodeResourcesFit", pod("p"), Some(pod("x").on("n")), None, true),
@@ -88,6 +103,11 @@ fn pods() {
         ("SchedulingGates", pod("p").gate("g"), Some(pod("x").gate("g")), Some(pod("x")), false),
         ("TaintToleration", pod("p"), Some(pod("p")), Some(pod("p").tolerates("k")), true),
         ("DefaultPreemption", pod("p"), Some(pod("x").on("n")), None, false),
+        // What is to be less is not less yet.
+        ("NodeResourcesFit", needy(), Some(resized("2", "2")), Some(resized("1", "2")), false),
+        ("NodeResourcesFit", needy(), Some(resized("1", "2")), Some(resized("1", "1")), true),
+        ("NodeResourcesFit", pod("p"), Some(resized("1", "2")), Some(resized("1", "1")), false),
+        ("NodeResourcesFit", needy(), Some(resized("1", "1")), Some(resized("2", "1")), false),
     ];
     for (place, (plugin, waiting, old, new, expected)) in cases.into_iter().enumerate() {
         assert_eq!(after_pod(plugin, waiting, old, new), expected, "case {place}: {plugin}");

@@ -83,7 +83,7 @@ pub(crate) const FIT: &str = node_resources_fit::NAME;
 pub(crate) const GROUP_GATES: &[Feature] =
     &[GENERIC_WORKLOAD, GANG_SCHEDULING, GROUP_PREEMPTION, TOPOLOGY_AWARE_GROUPS];
 
-pub(crate) use dynamic_resources::{FILTER_TIMEOUT, GATES as DEVICE_GATES};
+pub(crate) use dynamic_resources::{FILTER_TIMEOUT, GATES as DEVICE_GATES, claimed_on};
 pub(crate) use gang_scheduling::{NAME as GANG, min_count as gang_min_count};
 #[cfg(test)]
 pub(crate) use tests::{build_cx, default_profile, default_profile_in};

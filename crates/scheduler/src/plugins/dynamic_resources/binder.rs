@@ -41,6 +41,8 @@ pub(super) enum ClaimWriteError {
     Unseen(String),
     #[error("update pod {pod} ExtendedResourceClaimStatus: {source}")]
     PodStatus { pod: String, source: WriteError },
+    #[error("updating pod {pod} NodeAllocatableResourceClaimStatuses: {source}")]
+    NodeAllocatable { pod: String, source: WriteError },
     #[error("add {what} to claim {claim}: {source}")]
     Status { claim: String, what: &'static str, source: WriteError },
 }

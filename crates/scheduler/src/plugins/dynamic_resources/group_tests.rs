@@ -148,8 +148,7 @@ async fn a_group_that_fits_nowhere_lets_its_claim_go() {
     {
         let world = away();
         other.into_iter().for_each(|other| world.cx.groups.put(&other.build()));
-        let (profile, info) = (profile_in(&world.cx, &[NAME]), member("p").info(&ClassTable::default()));
-        let mut cycle = Cycle { world, profile, state: CycleState::default(), info };
+        let mut cycle = Cycle::new(world, member("p"));
         let _ = cycle.filter();
         assert_eq!(cycle.post_filter().await, expected);
         let status = &cycle.world.claim("c").status;

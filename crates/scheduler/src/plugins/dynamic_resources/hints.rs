@@ -8,7 +8,7 @@ use api_types::resource_v1alpha3::DeviceTaintRule;
 
 use super::groups::Groups;
 use super::tracker::Tracker;
-use crate::framework::{Action, EventObject, Hint, Registration, Resource};
+use crate::framework::{Action, EventObject, Hint, Registration, Resource, is_placed};
 
 /// `by_rules` where rules give devices taints, and take them away.
 pub(super) fn registrations(claims: &Arc<Tracker>, groups: &Arc<Groups>, by_rules: bool) -> Vec<Registration> {
@@ -33,6 +33,14 @@ pub(super) fn registrations(claims: &Arc<Tracker>, groups: &Arc<Groups>, by_rule
         Registration::always(Resource::of::<ResourceSlice>(), changes),
     ];
     always.into_iter().chain(rules).chain(groups.registration()).collect()
+}
+
+/// Pods that go, or come to ask for less, give room to those whose claims take what nodes have anyway.
+pub(super) fn of_room() -> [Registration; 1] {
+    [Registration::hinted(Resource::Pod, Action::DELETE.and(Action::POD_SCALE_DOWN), |waiting: &Pod, object| {
+        let helps = |pod: &Pod| is_placed(pod) || pod.metadata.uid == waiting.metadata.uid;
+        Hint::queue_if(object.pod().is_some_and(|pod| helps(pod)))
+    })]
 }
 
 /// Devices became free, or a claim of the pod is there or has changed; but the pod still needs all its claims.

@@ -10,6 +10,9 @@ mod extended_tests;
 mod group_tests;
 mod groups;
 mod hints;
+mod node_allocatable;
+#[cfg(test)]
+mod node_allocatable_tests;
 mod offered;
 #[cfg(test)]
 mod tests;
@@ -20,11 +23,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_machinery::time::GoDuration;
+use api_types::core_v1::NodeAllocatableResourceClaimStatus;
 use api_types::resource_v1::{AllocationResult, DeviceClass, ResourceClaim};
 use async_trait::async_trait;
 use base::{CancellationToken, SharedClock, SharedRng, TaskGroup};
 use component_base::Feature;
-use component_base::shared_gates::{DEVICE_TAINT_RULES, DEVICES, GROUP_CLAIMS};
+use component_base::shared_gates::{DEVICE_TAINT_RULES, DEVICES, GROUP_CLAIMS, NODE_ALLOCATABLE};
 use component_helpers::node_affinity::selector_matches;
 use component_helpers::resource_claims::is_reserved_for;
 use dra::{AllocateError, Allocator, CandidateNode, Features, Inventory, Selectors, Solution};
@@ -47,6 +51,8 @@ use claims::Own;
 use conditions::has_conditions;
 use extended::{Extended, SpecialClaim};
 use groups::Groups;
+pub(crate) use node_allocatable::claimed_on;
+use node_allocatable::{TakenBack, Told};
 pub(super) use offered::Offered;
 pub(super) use tracker::Tracker;
 
@@ -54,7 +60,8 @@ pub(super) const NAME: &str = "DynamicResources";
 /// A look at one node has an end.
 pub(crate) const FILTER_TIMEOUT: Feature = Feature::named("DRASchedulerFilterTimeout");
 /// The gates whose two sides are here, and that of allocation itself, which cannot be switched off.
-pub(crate) const GATES: &[Feature] = &[DEVICES, DEVICE_TAINT_RULES, EXTENDED_RESOURCE, FILTER_TIMEOUT, GROUP_CLAIMS];
+pub(crate) const GATES: &[Feature] =
+    &[DEVICES, DEVICE_TAINT_RULES, EXTENDED_RESOURCE, FILTER_TIMEOUT, GROUP_CLAIMS, NODE_ALLOCATABLE];
 
 const NOT_AVAILABLE: &str = "resourceclaim not available on the node";
 const NOT_ENOUGH: &str = "cannot allocate all claims";
@@ -81,6 +88,9 @@ struct DynamicResources {
     timeout: Option<Duration>,
     /// The longest wait for devices to become ready.
     binding_timeout: Duration,
+    /// Devices that are made of what nodes have anyway count with it (KEP-5517).
+    counts_node_allocatable: bool,
+    taken_back: TakenBack,
 }
 
 /// Where classes are found.
@@ -111,6 +121,8 @@ struct Found {
     allocations: HashMap<Arc<str>, OnNode>,
     /// The places of claims whose devices some node does not reach.
     unavailable: BTreeSet<usize>,
+    /// What its claims would give the pod of that which nodes have anyway, by node; only where it is anything.
+    claimed: HashMap<Arc<str>, Vec<NodeAllocatableResourceClaimStatus>>,
 }
 
 /// What a pod would get on a node.
@@ -142,8 +154,13 @@ pub(super) fn build(cx: &BuildCx, args: &PluginArgs) -> Result<Plugin, PluginErr
         rng: cx.rng.clone(),
         timeout,
         binding_timeout: args.binding_timeout.map(GoDuration::to_std).unwrap_or_default(),
+        counts_node_allocatable: cx.gates.enabled(NODE_ALLOCATABLE),
+        taken_back: TakenBack::default(),
     });
-    let events = hints::registrations(&plugin.claims, &plugin.groups, cx.gates.enabled(DEVICE_TAINT_RULES));
+    let mut events = hints::registrations(&plugin.claims, &plugin.groups, cx.gates.enabled(DEVICE_TAINT_RULES));
+    if plugin.counts_node_allocatable {
+        events.extend(hints::of_room());
+    }
     let points = Plugin::new(NAME).pre_enqueue(plugin.clone()).pre_filter(plugin.clone()).filter(plugin.clone());
     let points = points.post_filter(plugin.clone()).pre_score(plugin.clone()).score(plugin.clone());
     let extended = plugin.extended.clone();
@@ -298,13 +315,19 @@ impl Filter for DynamicResources {
             claims.filter(|(_, own)| is_unavailable(own)).map(|(place, _)| place).collect();
         let allocator = own.allocator.as_ref().filter(|own| special.is_some() || !own.claims().is_empty());
         let found = allocator.map(|allocator| self.find(allocator, special, node)).transpose()?;
-        let mut notes = own.found.lock();
         if !unavailable.is_empty() {
-            notes.unavailable.extend(unavailable);
+            own.found.lock().unavailable.extend(unavailable);
             return Err(Status::unresolvable(NOT_AVAILABLE));
         }
+        let claimed = self.claimed(own, found.as_ref(), pod, node)?;
+        let mut notes = own.found.lock();
         if let Some(found) = found {
             notes.allocations.insert(Arc::clone(&node.info.name), found);
+        }
+        if claimed.is_empty() {
+            notes.claimed.remove(&node.info.name);
+        } else {
+            notes.claimed.insert(Arc::clone(&node.info.name), claimed);
         }
         Ok(())
     }
@@ -389,6 +412,7 @@ struct Reserved {
     /// The pod's claims; those that get devices as they are to be.
     claims: Vec<(Own, Option<AllocationResult>)>,
     extended: Option<Promised>,
+    told: Told,
 }
 
 /// The claim for extended resources that is to be made.
@@ -420,7 +444,8 @@ impl Reserve for DynamicResources {
             self.claims.promise(pod.uid(), allocation.clone());
         }
         let extended = extended.map(|(special, allocation)| Promised { special, allocation, made: Arc::default() });
-        state.put(Reserved { claims, extended });
+        let told = Told::of(claimed_on(state, node));
+        state.put(Reserved { claims, extended, told });
         Ok(())
     }
 
@@ -432,6 +457,7 @@ impl Reserve for DynamicResources {
             }
             self.release(own, pod);
         }
+        self.take_back(&reserved.told, pod);
         if let Some(promised) = &reserved.extended {
             self.claims.end_promise(pod.uid());
             if let Some(made) = promised.made.lock().take() {
@@ -443,10 +469,11 @@ impl Reserve for DynamicResources {
 
 #[async_trait]
 impl PreBind for DynamicResources {
-    fn has_work(&self, state: &CycleState, _: &PodInfo, _: &str) -> Result<bool, Status> {
+    fn has_work(&self, state: &CycleState, pod: &PodInfo, _: &str) -> Result<bool, Status> {
+        let Some(reserved) = state.get::<Reserved>() else { return Ok(false) };
         let has_work = |own: &Own| !is_reserved_for(&own.claim, &own.consumer.uid) || has_conditions(&own.claim);
-        let reserved = state.get::<Reserved>();
-        Ok(reserved.is_some_and(|own| own.extended.is_some() || own.claims.iter().any(|(own, _)| has_work(own))))
+        let is_told = reserved.told.has_work(&pod.pod);
+        Ok(is_told || reserved.extended.is_some() || reserved.claims.iter().any(|(own, _)| has_work(own)))
     }
 
     fn runs_beside_others(&self) -> bool {
@@ -466,6 +493,7 @@ impl PreBind for DynamicResources {
             let made = self.make(promised, &pod.pod, stop).await;
             claims.push(Arc::new(made.map_err(|error| Status::error(error.to_string()))?));
         }
+        self.tell(&reserved.told, &pod.pod).await.map_err(|error| Status::error(error.to_string()))?;
         let ready = self.wait_ready(&claims, &pod.pod, node, stop).await;
         ready.map_err(|error| Status::error(error.to_string()))
     }

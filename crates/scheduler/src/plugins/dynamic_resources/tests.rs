@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api_machinery::object::{Kind, Object};
-use api_types::core_v1::Pod;
+use api_types::core_v1::{Node, Pod};
 use api_types::resource_v1::ResourceSlice;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use crate::framework::{Diagnosis, Profile};
 use crate::known_answers::ShapeAnswers;
 use crate::listers::Listers;
 use crate::pod_class::ClassTable;
-use crate::test_objects::{PodBuilder, node, object, pod, snapshot};
+use crate::test_objects::{NodeBuilder, PodBuilder, node, object, pod, snapshot};
 use crate::writer::WriteError;
 
 /// Stands for the API server.
@@ -253,18 +253,28 @@ pub(super) struct Cycle {
     pub(super) profile: Arc<Profile>,
     pub(super) state: CycleState,
     pub(super) info: Arc<PodInfo>,
+    node: Arc<Node>,
 }
 
 impl Cycle {
     pub(super) fn filtered(world: World, incoming: PodBuilder) -> Self {
-        let (profile, info) = (profile_in(&world.cx, &[NAME]), incoming.info(&ClassTable::default()));
-        let mut cycle = Self { world, profile, state: CycleState::default(), info };
+        Self::filtered_on(world, incoming, node("a"))
+    }
+
+    pub(super) fn filtered_on(world: World, incoming: PodBuilder, node: NodeBuilder) -> Self {
+        let mut cycle = Self { node: node.build(), ..Self::new(world, incoming) };
         cycle.filter().unwrap();
         cycle
     }
 
+    pub(super) fn new(world: World, incoming: PodBuilder) -> Self {
+        let (profile, info) = (profile_in(&world.cx, &[NAME]), incoming.info(&ClassTable::default()));
+        Self { world, profile, state: CycleState::default(), info, node: node("a").build() }
+    }
+
     pub(super) fn filter(&mut self) -> StatusResult {
-        let snapshot = snapshot(vec![node("a")], vec![], &ClassTable::default());
+        let node = NodeBuilder((*self.node).clone());
+        let snapshot = snapshot(vec![node], vec![], &ClassTable::default());
         let cycle = CycleCx { snapshot: &snapshot };
         self.state = CycleState::default();
         self.profile.run_pre_filter(cycle, &mut self.state, &self.info, &mut Diagnosis::default())?;
@@ -381,8 +391,7 @@ async fn the_way_out_is_to_give_devices_back() {
         (away(&["other"]), pod("p").device_claim("c"), "still not schedulable", vec![]),
     ];
     for (world, incoming, expected, lines) in cases {
-        let (profile, info) = (profile_in(&world.cx, &[NAME]), incoming.info(&ClassTable::default()));
-        let mut cycle = Cycle { world, profile, state: CycleState::default(), info };
+        let mut cycle = Cycle::new(world, incoming);
         let _ = cycle.filter();
         assert_eq!(cycle.post_filter().await, expected);
         assert_eq!(cycle.world.lines(), lines);
@@ -391,9 +400,7 @@ async fn the_way_out_is_to_give_devices_back() {
             assert!(status.allocation.is_none() && status.reserved_for.is_empty());
         }
     }
-    let world = World::new();
-    let (profile, info) = (profile_in(&world.cx, &[NAME]), pod("p").info(&ClassTable::default()));
-    let cycle = Cycle { world, profile, state: CycleState::default(), info };
+    let cycle = Cycle::new(World::new(), pod("p"));
     assert_eq!(cycle.post_filter().await, "not found", "an earlier plugin rejected the pod");
 }
 

@@ -22,7 +22,7 @@ use crate::framework::{
 };
 use crate::node_info::NodeView;
 use crate::plugin_args::PluginArgs;
-use crate::pod_info::PodInfo;
+use crate::pod_info::{PodInfo, taken};
 use crate::resources::{Resources, is_extended};
 use device_scores::{DeviceScores, PodDevices};
 
@@ -90,8 +90,7 @@ fn scaled_down(pod: &Pod, object: &EventObject) -> Hint {
     if new.spec.node_name.is_empty() {
         return Hint::Skip;
     }
-    let (wanted, before, after) =
-        (pod_requests::requests(pod), pod_requests::requests(old), pod_requests::requests(new));
+    let (wanted, before, after) = (pod_requests::requests(pod), taken(old), taken(new));
     let shrank = |name: &str| {
         pod_requests::amount(&after, name).milli_value() < pod_requests::amount(&before, name).milli_value()
     };
@@ -99,7 +98,7 @@ fn scaled_down(pod: &Pod, object: &EventObject) -> Hint {
 }
 
 /// How one amount compares with what is free and with what there is at all.
-fn short(wanted: i64, allocatable: i64, requested: i64) -> Option<Code> {
+pub(super) fn short(wanted: i64, allocatable: i64, requested: i64) -> Option<Code> {
     if wanted == 0 || wanted <= allocatable - requested {
         return None;
     }
