@@ -18,7 +18,7 @@ use node_api::cri::v1;
 use crate::dns::{Dns, MISSING_CLUSTER_DNS};
 use crate::env::{self, fields::Surroundings, services};
 use crate::interfaces::{
-    ContainerFacts, ContainerInputs, ContainerSetup, Events, Level, NodeView, SandboxSetup, SideError,
+    ContainerFacts, ContainerInputs, ContainerSetup, Events, Level, NodeView, SandboxResources, SandboxSetup, SideError,
 };
 use crate::objects::Objects;
 use crate::resources::PodGroups;
@@ -208,8 +208,7 @@ impl ContainerSetup for Setup {
             hostname,
             dns: Some(self.dns_config(pod)?),
             cgroup_parent: self.groups.parent(pod),
-            resources: Some(self.groups.limits().for_runtime(pod)),
-            overhead: self.groups.limits().overhead(pod),
+            resources: self.sandbox_resources(pod),
             runtime_handler: self.runtime_handler(pod)?,
             users: self.user_namespace(pod)?,
         })
@@ -238,6 +237,11 @@ impl ContainerSetup for Setup {
         let DeviceInputs { mut devices, cdi_devices, annotations, .. } = given;
         devices.extend(devices_of(&self.volumes, pod, container)?);
         Ok(ContainerInputs { env, mounts, devices, cdi_devices, annotations })
+    }
+
+    fn sandbox_resources(&self, pod: &Pod) -> SandboxResources {
+        let limits = self.groups.limits();
+        SandboxResources { containers: limits.for_runtime(pod), overhead: limits.overhead(pod) }
     }
 
     fn resources(&self, pod: &Pod, container: &Container) -> v1::LinuxContainerResources {

@@ -278,14 +278,16 @@ impl Dependencies {
         host::make_directories(&layout, plan)?;
         let capacity = self.facts.capacity(&plan.node);
         plan.node.reservations.check(&capacity)?;
+        let most = self.facts.proc().threads().ok().map(|(_, most)| most);
+        let left = most.map(|most| plan.node.reservations.processes_left(most)).transpose()?;
         let enforced = plan.config.enforce_node_allocatable.iter().any(|what| what == "pods");
-        let (cpu, memory) = if enforced {
-            plan.node.reservations.enforced(&capacity)
+        let ((cpu, memory), pids) = if enforced {
+            (plan.node.reservations.enforced(&capacity), left)
         } else {
-            crate::resources::reserve::Reservations::default().enforced(&capacity)
+            (crate::resources::reserve::Reservations::default().enforced(&capacity), most)
         };
-        self.groups.start(&all_pods_limits(cpu, memory, None)).await?;
-        if enforced {
+        self.groups.start(&all_pods_limits(cpu, memory, pids)).await?;
+        if plan.config.cgroups_per_qos != Some(false) {
             let text = "Updated Node Allocatable limit across pods";
             self.events.event(node::reference(&plan.node.name), Level::Normal, "NodeAllocatableEnforced", text);
         }

@@ -182,7 +182,8 @@ impl Reporter {
         let mut new = Node::clone(&old);
         let mut reasons = status::compute(&mut new, &self.settings, &observed, self.now());
         let ready = observed.health.errors.is_empty();
-        if !self.is_due(&old, &new) {
+        let changed = self.is_changed(&old, &new);
+        if !changed && !self.is_due() {
             return Ok(ready);
         }
         self.tell_reboot(&old, &new);
@@ -193,28 +194,33 @@ impl Reporter {
                 self.tell_status(reason);
             }
             self.state.set_own(new);
-            self.remember(sent);
+            self.remember(sent, changed);
         }
         Ok(ready)
     }
 
-    /// A change goes out at once; mere heartbeats only now and then. What was sent last counts as well as what the
-    /// cache has, which may lag behind.
-    fn is_due(&self, old: &Node, new: &Node) -> bool {
+    /// Whether there is more to tell than a heartbeat. What was sent last counts as well as what the cache has, which may
+    /// lag behind.
+    fn is_changed(&self, old: &Node, new: &Node) -> bool {
         let memory = self.memory.0.lock();
         let base = memory.last.as_ref().filter(|last| newer(last, old)).unwrap_or(old);
-        let waited = memory
-            .last_report
-            .is_none_or(|at| at.elapsed() >= memory.report_after.unwrap_or(self.settings.report_frequency));
-        waited || patch::differs(&base.status, &new.status)
+        patch::differs(&base.status, &new.status)
     }
 
-    fn remember(&self, sent: Node) {
+    /// A change goes out at once; mere heartbeats only now and then.
+    fn is_due(&self) -> bool {
+        let memory = self.memory.0.lock();
+        let after = memory.report_after.unwrap_or(self.settings.report_frequency);
+        memory.last_report.is_none_or(|at| at.elapsed() >= after)
+    }
+
+    fn remember(&self, sent: Node, changed: bool) {
         let mut memory = self.memory.0.lock();
         memory.last = Some(sent);
         memory.last_report = Some(Instant::now());
-        // After a change the next report is shifted, so that nodes that changed together do not report together.
-        memory.report_after = Some(self.settings.report_frequency.mul_f64(0.5 + self.rng.unit()));
+        // After a change the next report is shifted, so that nodes that changed together do not report together; from then
+        // on they go on in step.
+        memory.report_after = changed.then(|| self.settings.report_frequency.mul_f64(0.5 + self.rng.unit()));
     }
 
     fn tell_status(&self, reason: &str) {
@@ -241,14 +247,10 @@ impl Reporter {
 
     async fn observe(&self, present: Option<&Node>) -> Observed {
         let addresses = addresses::of_node(&self.settings, self.addresses.as_ref(), present).await;
-        let (addresses, address_error) = match addresses {
-            Ok(addresses) => (addresses, None),
-            Err(error) => (Vec::new(), Some(error.to_string())),
-        };
+        let addresses = addresses.inspect_err(|error| tracing::error!(%error, "Failed to set some node status fields"));
         let health = self.state.health();
         Observed {
-            addresses,
-            address_error,
+            addresses: addresses.ok(),
             capacity: self.facts.capacity(&self.settings),
             devices: self.devices.as_ref().map(|devices| devices.amounts()).unwrap_or_default(),
             info: self.facts.system_info(self.version().await.as_ref()),

@@ -16,15 +16,28 @@ use crate::devices::Amount;
 
 /// The annotation that tells the attach controller to do its work for this node.
 const CONTROLLER_ATTACHES: &str = "volumes.kubernetes.io/controller-managed-attach-detach";
+/// Labels that a node which is there already is given anew, where this kubelet has a value for them.
+const KEPT_LABELS: [&str; 11] = [
+    "kubernetes.io/hostname",
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+    "node.kubernetes.io/instance-type",
+    "beta.kubernetes.io/instance-type",
+    "kubernetes.io/os",
+    "kubernetes.io/arch",
+    "beta.kubernetes.io/os",
+    "beta.kubernetes.io/arch",
+];
 /// The taint of a node that its cloud's controller has not seen.
 const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 
 /// What was seen of the machine and the runtime.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Observed {
-    pub(super) addresses: Vec<NodeAddress>,
-    /// Why the addresses are not known.
-    pub(super) address_error: Option<String>,
+    /// `None` where they are not known, and what was told before holds.
+    pub(super) addresses: Option<Vec<NodeAddress>>,
     pub(super) capacity: ResourceList,
     /// What plugins offer, by resource.
     pub(super) devices: BTreeMap<String, Amount>,
@@ -40,8 +53,7 @@ pub(super) struct Observed {
 pub(super) fn initial(settings: &NodeSettings, observed: &Observed, now: Time) -> Node {
     let mut node = Node::default();
     node.metadata.name.clone_from(&settings.name);
-    node.metadata.labels = default_labels(settings);
-    node.metadata.labels.extend(settings.labels.clone());
+    node.metadata.labels = first_labels(settings);
     node.metadata.annotations = annotations(settings);
     node.spec.provider_id.clone_from(&settings.provider_id);
     node.spec.taints.clone_from(&settings.taints);
@@ -57,17 +69,18 @@ pub(super) fn initial(settings: &NodeSettings, observed: &Observed, now: Time) -
     node
 }
 
-/// The labels that every node has.
-pub(super) fn default_labels(settings: &NodeSettings) -> BTreeMap<String, String> {
+/// The labels of a new node: what every node has, and what the flag says.
+fn first_labels(settings: &NodeSettings) -> BTreeMap<String, String> {
     let (os, arch) = (std::env::consts::OS, facts::architecture());
-    let labels = [
+    let usual = [
         ("kubernetes.io/hostname", settings.hostname.as_str()),
         ("kubernetes.io/os", os),
         ("kubernetes.io/arch", arch),
         ("beta.kubernetes.io/os", os),
         ("beta.kubernetes.io/arch", arch),
     ];
-    labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
+    let usual = usual.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    usual.into_iter().chain(settings.labels.clone()).collect()
 }
 
 /// The annotations that the kubelet keeps.
@@ -86,8 +99,8 @@ pub(super) fn annotations(settings: &NodeSettings) -> BTreeMap<String, String> {
 /// Brings the object's status up to date; returns the reasons of the events to send.
 pub(super) fn compute(node: &mut Node, settings: &NodeSettings, observed: &Observed, now: Time) -> Vec<&'static str> {
     let status = &mut node.status;
-    if observed.address_error.is_none() {
-        status.addresses.clone_from(&observed.addresses);
+    if let Some(addresses) = &observed.addresses {
+        status.addresses.clone_from(addresses);
     }
     let mut allocatable = settings.reservations.allocatable(&observed.capacity);
     let mut capacity = observed.capacity.clone();
@@ -113,9 +126,9 @@ pub(super) fn compute(node: &mut Node, settings: &NodeSettings, observed: &Obser
             .map(|features| NodeFeatures { supplemental_groups_policy: Some(features.supplemental_groups_policy) });
     }
     let mut health = observed.health.clone();
-    health.errors.extend(observed.address_error.clone());
+    // What is there may be nothing, but for what no machine is without.
     let missing = ["cpu", "memory", "pods", "ephemeral-storage"].into_iter().filter(|name| {
-        observed.capacity.get(*name).is_none_or(|amount| *name != "ephemeral-storage" && amount.is_zero())
+        observed.capacity.get(*name).is_none_or(|amount| ["cpu", "memory"].contains(name) && amount.is_zero())
     });
     let missing: Vec<&str> = missing.collect();
     if !missing.is_empty() {
@@ -163,9 +176,8 @@ fn handlers(runtime: &StatusResponse) -> Vec<NodeRuntimeHandler> {
 /// kubelet had from plugins. Whether something changed.
 pub(super) fn adopt(node: &mut Node, settings: &NodeSettings) -> bool {
     let before = node.clone();
-    for (key, value) in default_labels(settings) {
-        node.metadata.labels.insert(key, value);
-    }
+    let labels = first_labels(settings).into_iter().filter(|(key, _)| KEPT_LABELS.contains(&key.as_str()));
+    node.metadata.labels.extend(labels);
     let wanted = annotations(settings);
     for key in [CONTROLLER_ATTACHES, PROVIDED_IP] {
         match wanted.get(key) {
@@ -222,14 +234,33 @@ mod tests {
     #[test]
     fn missing_facts_make_the_node_not_ready() {
         let mut node = Node::default();
-        let lost = Observed {
-            capacity: list(&[("cpu", "0"), ("pods", "1")]),
-            address_error: Some("no ip".into()),
-            ..observed()
-        };
-        compute(&mut node, &settings(), &lost, Time::default());
-        let ready = node.status.conditions.last().unwrap();
-        assert_eq!(ready.message, "[no ip, missing node capacity for resources: cpu, memory, ephemeral-storage]");
+        for (capacity, expected) in [
+            (
+                list(&[("cpu", "0"), ("pods", "1")]),
+                "missing node capacity for resources: cpu, memory, ephemeral-storage",
+            ),
+            // That is what `maxPods` says.
+            (
+                list(&[("cpu", "2"), ("memory", "1Gi"), ("pods", "0"), ("ephemeral-storage", "0")]),
+                "kubelet is posting ready status",
+            ),
+        ] {
+            compute(&mut node, &settings(), &Observed { capacity, ..observed() }, Time::default());
+            assert_eq!(node.status.conditions.last().unwrap().message, expected);
+        }
+    }
+
+    #[test]
+    fn addresses_that_are_not_known_change_nothing() {
+        let mut node = Node::default();
+        let at = |ip: &str| NodeAddress { type_: "InternalIP".into(), address: ip.into() };
+        for (found, expected) in
+            [(None, vec![]), (Some(vec![at("10.0.0.5")]), vec![at("10.0.0.5")]), (None, vec![at("10.0.0.5")])]
+        {
+            compute(&mut node, &settings(), &Observed { addresses: found, ..observed() }, Time::default());
+            assert_eq!(node.status.addresses, expected);
+            assert_eq!(node.status.conditions.last().unwrap().reason, "KubeletReady");
+        }
     }
 
     #[test]
@@ -242,6 +273,12 @@ mod tests {
         assert_eq!(node.metadata.labels["mine"], "kept");
         assert!(!node.metadata.labels.contains_key("disk"), "labels of flags are for new nodes");
         assert!(!adopt(&mut node, &settings()), "once is enough");
+        let labels = [("kubernetes.io/hostname", "other"), ("topology.kubernetes.io/zone", "b")];
+        let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert!(adopt(&mut node, &NodeSettings { labels: labels.clone().into(), ..settings() }));
+        for (key, value) in labels {
+            assert_eq!(node.metadata.labels[&key], value, "but for those of places and machines");
+        }
         compute(&mut node, &settings(), &observed(), Time::default());
         assert!(node.status.capacity.contains_key("example.com/gpu"), "others' resources stay");
     }

@@ -319,7 +319,7 @@ pub fn all_pods_limits(cpu_milli: i64, memory_bytes: i64, pids: Option<u64>) -> 
     Limits {
         cpu_shares: u64::try_from(cpu::shares(cpu_milli)).ok(),
         memory_bytes: u64::try_from(memory_bytes).ok().filter(|bytes| *bytes > 0).map(Limit::To),
-        pids: pids.map(Limit::To),
+        pids: pids.filter(|pids| *pids > 0).map(Limit::To),
         ..Limits::default()
     }
 }

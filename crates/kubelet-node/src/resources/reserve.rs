@@ -123,6 +123,13 @@ impl Reservations {
         (less("cpu").milli_value(), less("memory").value())
     }
 
+    /// How many processes are left for all pods together, of as many as there may be.
+    pub fn processes_left(&self, most: u64) -> Result<u64, Overcommitted> {
+        let kept = u64::try_from(self.pids).unwrap_or_default();
+        let overcommitted = || Overcommitted { name: "pid".into(), kept: kept.to_string(), capacity: most.to_string() };
+        most.checked_sub(kept).ok_or_else(overcommitted)
+    }
+
     /// Fails when more is kept than there is.
     pub fn check(&self, capacity: &ResourceList) -> Result<(), Overcommitted> {
         for (name, amount) in capacity {
@@ -200,7 +207,9 @@ mod tests {
         let text: Vec<String> = left.iter().map(|(name, amount)| format!("{name}={amount}")).collect();
         assert_eq!(text, ["cpu=3", "ephemeral-storage=90Gi", "hugepages-2Mi=1Gi", "memory=6044Mi", "pods=110"]);
         assert_eq!(own.enforced(&capacity), (3000, 7 << 30));
-        assert_eq!(own.pids, 100);
+        assert_eq!(own.processes_left(4000), Ok(3900));
+        let error = own.processes_left(99).unwrap_err().to_string();
+        assert!(error.contains("Resource \"pid\" has a reservation of 100 but capacity of 99."), "{error}");
         let kept = own.kept(&capacity);
         let text: Vec<String> = kept.iter().map(|(name, amount)| format!("{name}={amount}")).collect();
         assert_eq!(text, ["cpu=1", "ephemeral-storage=10Gi", "memory=1124Mi"]);

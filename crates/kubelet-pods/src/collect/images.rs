@@ -50,6 +50,8 @@ impl CollectError {
 #[derive(Default)]
 pub(crate) struct ImageCollector {
     images: HashMap<Identity, Known>,
+    /// When the images were looked at first, as soon as the kubelet is there.
+    began: Option<SystemTime>,
 }
 
 /// An image by its id; with the gate `RuntimeClassInImageCriApi` (KEP-4216) also by the runtime handler that it was pulled
@@ -81,10 +83,8 @@ impl ImageCollector {
     ) -> Result<(), CollectError> {
         let in_use = self.look(runtime, mounted, now).await?;
         let settings = &runtime.settings;
-        if !settings.image_maximum_age.is_zero() {
-            for key in self.unused(&in_use, now, settings.image_maximum_age) {
-                self.remove(runtime, &key, "age").await;
-            }
+        for key in self.outlived(&in_use, now, settings.image_maximum_age) {
+            self.remove(runtime, &key, "age").await;
         }
         let filesystems = runtime.images.image_fs_info().await.map_err(of_runtime)?.image_filesystems;
         let mount = filesystems.first().and_then(|info| info.fs_id.as_ref()).map(|id| id.mountpoint.clone());
@@ -146,6 +146,9 @@ impl ImageCollector {
             .collect();
         let mut in_use = BTreeSet::new();
         let mut seen = BTreeSet::new();
+        // What was there before the kubelet is of any age: a disk that is full must not wait for it.
+        let first_seen = if self.began.is_none() { SystemTime::UNIX_EPOCH } else { now };
+        self.began.get_or_insert(now);
         for image in images {
             let names = image.repo_tags.iter().chain(&image.repo_digests).chain([&image.id]);
             let key = Identity { handler: handler_of(image.spec.as_ref()), id: image.id.clone() };
@@ -155,7 +158,7 @@ impl ImageCollector {
             };
             let used = names.into_iter().any(|name| by_container(name) || mounted.contains(name));
             let known = self.images.entry(key.clone()).or_insert(Known {
-                first_seen: now,
+                first_seen,
                 last_used: SystemTime::UNIX_EPOCH,
                 bytes: image.size,
                 pinned: image.pinned,
@@ -174,21 +177,30 @@ impl ImageCollector {
         Ok(in_use)
     }
 
-    /// Images idle for at least `age`, the longest idle first.
-    fn unused(&self, in_use: &BTreeSet<Identity>, now: SystemTime, age: Duration) -> Vec<Identity> {
-        let mut found: Vec<(&Identity, &Known)> =
-            self.images.iter().filter(|(key, known)| !known.pinned && !in_use.contains(*key)).collect();
-        found.retain(|(_, known)| {
-            let since = known.first_seen.max(known.last_used);
-            now.duration_since(since).unwrap_or_default() >= age
-        });
+    /// Images that nobody has used for longer than `age`, once that can be told: none at first, nor where it is zero.
+    fn outlived(&self, in_use: &BTreeSet<Identity>, now: SystemTime, age: Duration) -> Vec<Identity> {
+        let is_told = self.began.is_some_and(|began| since(began, now) > age);
+        if age.is_zero() || !is_told {
+            return Vec::new();
+        }
+        self.unused(in_use, |known| since(known.first_seen.max(known.last_used), now) > age)
+    }
+
+    /// Images that are not in use and may go, the longest idle first.
+    fn unused(&self, in_use: &BTreeSet<Identity>, may_go: impl Fn(&Known) -> bool) -> Vec<Identity> {
+        let mut found: Vec<(&Identity, &Known)> = self
+            .images
+            .iter()
+            .filter(|(key, known)| !known.pinned && !in_use.contains(*key) && may_go(known))
+            .collect();
         found.sort_by_key(|(key, known)| (known.last_used, known.first_seen, (*key).clone()));
         found.into_iter().map(|(key, _)| key.clone()).collect()
     }
 
     async fn free(&mut self, runtime: &PodRuntime, in_use: &BTreeSet<Identity>, wanted: u64, now: SystemTime) -> u64 {
-        let mut freed = 0;
-        for key in self.unused(in_use, now, runtime.settings.image_minimum_age) {
+        let (mut freed, minimum) = (0, runtime.settings.image_minimum_age);
+        // An image that has just been pulled is about to be used; one whose container has just gone is not.
+        for key in self.unused(in_use, |known| since(known.first_seen, now) >= minimum) {
             if freed >= wanted {
                 break;
             }
@@ -211,6 +223,11 @@ impl ImageCollector {
             }
         }
     }
+}
+
+/// How long ago a time was.
+fn since(time: SystemTime, now: SystemTime) -> Duration {
+    now.duration_since(time).unwrap_or_default()
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "maps an error")]
@@ -239,11 +256,57 @@ mod tests {
     #[test]
     fn the_longest_idle_go_first() {
         let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-        let known = |last_used, pinned| Known { first_seen: at(0), last_used: at(last_used), bytes: 1, pinned };
-        let images = [("a", known(50, false)), ("b", known(10, false)), ("c", known(0, true)), ("d", known(99, false))];
-        let collector = ImageCollector { images: images.into_iter().map(|(id, it)| (key(id), it)).collect() };
+        let known = |first_seen, last_used, pinned| Known {
+            first_seen: at(first_seen),
+            last_used: at(last_used),
+            bytes: 1,
+            pinned,
+        };
+        let images = [
+            ("a", known(0, 50, false)),
+            ("b", known(0, 10, false)),
+            ("c", known(0, 0, true)),
+            ("d", known(0, 99, false)),
+            ("new", known(90, 0, false)),
+            ("x", known(0, 0, false)),
+        ];
+        let images = images.into_iter().map(|(id, it)| (key(id), it)).collect();
+        let mut collector = ImageCollector { images, began: Some(at(80)) };
         let in_use = BTreeSet::from([key("x")]);
-        assert_eq!(collector.unused(&in_use, at(100), Duration::from_secs(20)), ["b", "a"].map(key));
+        let is_old = |known: &Known| since(known.first_seen, at(100)) >= Duration::from_secs(20);
+        assert_eq!(collector.unused(&in_use, is_old), ["b", "a", "d"].map(key), "who was used a moment ago may go");
+        let of_age =
+            |collector: &ImageCollector, seconds| collector.outlived(&in_use, at(100), Duration::from_secs(seconds));
+        assert_eq!(of_age(&collector, 20), [] as [Identity; 0], "nobody has watched for as long");
+        collector.began = Some(at(79));
+        assert_eq!(of_age(&collector, 20), ["b", "a"].map(key));
+        assert_eq!(of_age(&collector, 0), [] as [Identity; 0], "nobody asked for it");
+    }
+
+    #[tokio::test]
+    async fn images_that_were_there_before_the_kubelet_are_old_enough_to_go() {
+        use node_api::cri::Images as _;
+        use node_api::cri::fake::FakeRuntime;
+
+        let tasks = base::TaskGroup::new("runtime");
+        let fake = FakeRuntime::new(base::SystemClock::shared(), &tasks);
+        let pull = async |image: &str| {
+            let spec = ImageSpec { image: image.into(), ..Default::default() };
+            fake.pull_image(spec, None, None).await.unwrap();
+        };
+        let (runtime, mut collector) = (crate::engine::test_node::runtime_with(&fake), ImageCollector::default());
+        pull("docker.io/library/before:1").await;
+        collector.look(&runtime, &BTreeSet::new(), at_test()).await.unwrap();
+        pull("docker.io/library/after:1").await;
+        for (later, expected) in
+            [(1, vec!["docker.io/library/after:1"]), (119, vec!["docker.io/library/after:1"]), (121, vec![])]
+        {
+            let now = at_test() + Duration::from_secs(later);
+            collector.remove_unused(&runtime, &BTreeSet::new(), now).await.unwrap();
+            let left: Vec<String> =
+                fake.list_images(None).await.unwrap().into_iter().flat_map(|image| image.repo_tags).collect();
+            assert_eq!(left, expected, "{later} s");
+        }
     }
 
     #[tokio::test]

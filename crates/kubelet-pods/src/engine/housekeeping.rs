@@ -160,7 +160,6 @@ impl Inner {
     pub(super) async fn collect_images(self: Arc<Self>) {
         let mut ticks = tokio::time::interval(IMAGE_PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        ticks.tick().await;
         let mut failed = false;
         loop {
             ticks.tick().await;
@@ -171,8 +170,13 @@ impl Inner {
                 failed = false;
                 continue;
             };
-            tracing::error!(%error, "Image garbage collection failed");
             let repeated = std::mem::replace(&mut failed, true).then_some("ImageGCFailed");
+            if repeated.is_some() {
+                tracing::error!(%error, "Image garbage collection failed multiple times in a row");
+            } else {
+                // At the start the runtime need not be there yet.
+                tracing::warn!(%error, "Image garbage collection failed once");
+            }
             for reason in error.event().into_iter().chain(repeated) {
                 self.node_event(reason, &error.to_string());
             }

@@ -170,7 +170,8 @@ impl PodEngine {
             let text = format!("previous terminated container {container:?} in pod {name:?} not found");
             wanted.ok_or(LookupError::NotAvailable(text))?
         } else {
-            let usable = records.first().filter(|record| record.state != RecordState::Created);
+            // Where the newest one never ran, the one before it is read.
+            let usable = records.iter().find(|record| record.state != RecordState::Created);
             usable.ok_or_else(|| LookupError::NotAvailable(why_no_logs(container, name, own)))?
         };
         Ok(LogSource { path: PathBuf::from(&record.log_path), container_id: record.id.clone() })
@@ -273,8 +274,28 @@ fn waits(status: Option<&ContainerStatus>) -> bool {
     status.is_some_and(|status| status.state.waiting.is_some())
 }
 
+/// The instance whose output a status promises: its identifier, which is empty where no instance ever was.
+fn promised(status: &ContainerStatus) -> Option<&str> {
+    let (state, last) = (&status.state, status.last_state.terminated.as_ref());
+    let last = last.map(|ended| ended.container_id.as_str());
+    if state.running.is_some() {
+        return Some(&status.container_id);
+    }
+    let ended = state.terminated.as_ref().map(|ended| ended.container_id.as_str());
+    match ended {
+        Some("") => last.or(ended),
+        Some(id) => Some(id),
+        None => last,
+    }
+}
+
 fn why_no_logs(container: &str, pod: &str, status: Option<&ContainerStatus>) -> String {
     let place = format!("container {container:?} in pod {pod:?}");
+    match status.and_then(promised) {
+        Some("") => return format!("{place} is terminated"),
+        Some(id) => return format!("unable to retrieve container logs for {id}"),
+        None => {}
+    }
     let Some(waiting) = status.and_then(|status| status.state.waiting.as_ref()) else {
         return format!("{place} is waiting to start - no logs yet");
     };
@@ -297,4 +318,60 @@ fn of_runtime(seen: &RuntimePod) -> Pod {
         .map(|record| Container { name: record.name.clone(), image: record.image.clone(), ..Container::default() })
         .collect();
     pod
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn it_is_told_why_there_is_no_log() {
+        let place = "container \"main\" in pod \"web\"";
+        let ended = |id: &str| json!({"exitCode": 1, "containerID": id});
+        for (state, last, expected) in [
+            (json!({}), json!({}), format!("{place} is waiting to start - no logs yet")),
+            (json!({"waiting": {}}), json!({}), format!("{place} is waiting to start - no logs yet")),
+            (
+                json!({"waiting": {"reason": "ErrImagePull"}}),
+                json!({}),
+                format!("{place} is waiting to start: image can't be pulled"),
+            ),
+            (
+                json!({"waiting": {"reason": "ImagePullBackOff"}}),
+                json!({}),
+                format!("{place} is waiting to start: trying and failing to pull image"),
+            ),
+            (
+                json!({"waiting": {"reason": "PodInitializing"}}),
+                json!({}),
+                format!("{place} is waiting to start: PodInitializing"),
+            ),
+            (json!({"running": {}}), json!({}), "unable to retrieve container logs for cri://now".to_owned()),
+            (
+                json!({"terminated": ended("cri://a")}),
+                json!({"terminated": ended("cri://b")}),
+                "unable to retrieve container logs for cri://a".to_owned(),
+            ),
+            (
+                json!({"terminated": ended("")}),
+                json!({"terminated": ended("cri://b")}),
+                "unable to retrieve container logs for cri://b".to_owned(),
+            ),
+            (json!({"terminated": ended("")}), json!({}), format!("{place} is terminated")),
+            (
+                json!({"waiting": {"reason": "CrashLoopBackOff"}}),
+                json!({"terminated": ended("cri://b")}),
+                "unable to retrieve container logs for cri://b".to_owned(),
+            ),
+            (json!({"waiting": {}}), json!({"terminated": ended("")}), format!("{place} is terminated")),
+        ] {
+            let status = json!({"name": "main", "ready": false, "restartCount": 0, "image": "", "imageID": "",
+                "containerID": "cri://now", "state": state, "lastState": last});
+            let status: ContainerStatus = api_machinery::object::from_value(&status).unwrap();
+            assert_eq!(why_no_logs("main", "web", Some(&status)), expected, "{state} {last}");
+        }
+        assert_eq!(why_no_logs("main", "web", None), format!("{place} is waiting to start - no logs yet"));
+    }
 }

@@ -149,9 +149,13 @@ impl Inner {
         self.runtime.check_resize(pod, former, seen).await?;
         // Parents must grow before their children and shrink after them; one of the two attempts is the right one.
         let early = self.side.cgroups.ensure(pod).await;
+        if early.is_ok() {
+            self.runtime.tell_sandbox(pod, seen).await;
+        }
         self.runtime.actuate(pod, former, seen).await?;
         if early.is_err() {
             self.side.cgroups.ensure(pod).await?;
+            self.runtime.tell_sandbox(pod, seen).await;
         }
         self.runtime.actuated.set_pod(pod);
         Ok(())

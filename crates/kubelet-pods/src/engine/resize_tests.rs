@@ -77,6 +77,26 @@ async fn resources_change_in_place_where_they_fit() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_sandbox_is_told_what_its_pod_may_use() {
+    const OPERATION: &str = "update_podsandbox_resources";
+    let refusals = [None, Some(Code::Unimplemented), Some(Code::Internal)];
+    for refusal in refusals {
+        let bench = running().await;
+        let sandbox = bench.runtime.sandbox_ids()[0].clone();
+        bench.runtime.fail_always(OPERATION, refusal.map(|code| CriError::rpc(OPERATION, code, "no")));
+        drop(bench.runtime.take_calls());
+        bench.resize("2Gi");
+        bench.wait("resized", |bench| bench.limit() == "2Gi" && bench.condition("PodResizeInProgress").is_none()).await;
+        let told: Vec<_> = bench.runtime.take_calls().into_iter().filter(|call| call.operation == OPERATION).collect();
+        assert_eq!(told.iter().map(|call| &call.subject).collect::<Vec<_>>(), [&sandbox], "{refusal:?}");
+        let limit = bench.runtime.sandbox_config(&sandbox).and_then(|config| config.linux?.resources);
+        let expected = if refusal.is_none() { 2 << 30 } else { 1 << 30 };
+        assert_eq!(limit.map(|own| own.memory_limit_in_bytes), Some(expected), "{refusal:?}");
+        bench.tasks.shutdown(Duration::from_secs(5)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_limit_below_what_is_used_waits() {
     let bench = running().await;
     bench.runtime.set_memory("main", 700 << 20);

@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use super::{EngineDeps, PodEngine};
 use crate::interfaces::{
     ContainerFacts, ContainerInputs, ContainerSetup, Events, Level, MountError, NodeSide, NodeView, PodCgroups,
-    PodSettings, SandboxSetup, SideError, Volumes,
+    PodSettings, SandboxResources, SandboxSetup, SideError, Volumes,
 };
 
 /// What the engine asked for and told.
@@ -76,7 +76,8 @@ impl ContainerSetup for TestNode {
         if let Some(text) = &*self.sandbox_error.lock() {
             return Err(SideError::new(text.clone()));
         }
-        Ok(SandboxSetup { hostname: pod.metadata.name.clone(), ..SandboxSetup::default() })
+        let resources = self.sandbox_resources(pod);
+        Ok(SandboxSetup { hostname: pod.metadata.name.clone(), resources, ..SandboxSetup::default() })
     }
 
     async fn container(
@@ -102,6 +103,13 @@ impl ContainerSetup for TestNode {
     fn resources(&self, _pod: &Pod, container: &Container) -> LinuxContainerResources {
         let memory = container.resources.limits.get("memory").map_or(0, Quantity::value);
         LinuxContainerResources { memory_limit_in_bytes: memory, ..LinuxContainerResources::default() }
+    }
+
+    fn sandbox_resources(&self, pod: &Pod) -> SandboxResources {
+        let limits = component_helpers::pod_requests::limits(pod);
+        let memory_limit_in_bytes = component_helpers::pod_requests::amount(&limits, "memory").value();
+        let containers = LinuxContainerResources { memory_limit_in_bytes, ..LinuxContainerResources::default() };
+        SandboxResources { containers, overhead: None }
     }
 
     async fn pull_secret(&self, _namespace: &str, _name: &str) -> Result<Option<Arc<Secret>>, SideError> {

@@ -112,7 +112,7 @@ pub(crate) async fn get_up_to(
 
 async fn follow(request: &Get, body_bytes: usize, trust: &Trust) -> Result<Answer, HttpError> {
     let mut request = request.clone();
-    for _ in 0..=MAX_REDIRECTS {
+    for _ in 0..MAX_REDIRECTS {
         let (answer, location) = ask(&request, body_bytes, trust).await?;
         let Some(location) = location.filter(|_| (300..400).contains(&answer.status)) else { return Ok(answer) };
         match redirected(&request, &location) {
@@ -273,6 +273,15 @@ mod tests {
         let answer = get(&request(port, &[]), LIMIT).await.unwrap();
         assert!(answer.foreign_redirect);
         assert!(task.await.unwrap()[1].starts_with("GET /next "));
+        let near = || "HTTP/1.1 302 Found\r\nlocation: /next\r\ncontent-length: 0\r\n\r\n".to_owned();
+        let fine = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok".to_owned();
+        for (redirects, is_fine) in [(9, true), (10, false)] {
+            let answers = (0..redirects).map(|_| near()).chain([fine.clone()]).collect();
+            let (port, _task) = serve(answers).await;
+            let outcome = get(&request(port, &[]), LIMIT).await;
+            assert_eq!(outcome.is_ok(), is_fine, "{redirects}");
+            assert!(is_fine || outcome.unwrap_err().to_string().ends_with(": stopped after 10 redirects"));
+        }
     }
 
     #[tokio::test]

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use api_machinery::quantity::Quantity;
 use api_types::core_v1::{Container, Pod, ResourceRequirements};
-use node_api::cri::CriError;
 use node_api::cri::v1::{LinuxContainerResources, UpdateContainerResourcesRequest};
+use node_api::cri::{Code, CriError};
 use parking_lot::Mutex;
 
 use super::PodRuntime;
 use super::checkpoint::{Checkpoint, CheckpointError, Entries};
 use super::kill::{Grace, KillError};
 use super::record::{ContainerRecord, RuntimePod};
-use crate::interfaces::SideError;
+use crate::interfaces::{SandboxResources, SideError};
 use crate::pod::containers::members;
 
 /// Why other resources are not in force yet. Each is tried again at the next sync: what is in the way may be gone then.
@@ -186,6 +186,22 @@ impl PodRuntime {
             self.actuated.set(&pod.metadata.uid, &one.container.name, &one.container.resources);
         }
         Ok(())
+    }
+
+    /// Tells the runtime what the pod's sandbox may use as a whole, once its group has it. Only a runtime that keeps the pod in a
+    /// machine of its own, or a plug-in of it, has use for that: what comes of it holds nothing up.
+    pub async fn tell_sandbox(&self, pod: &Pod, seen: &RuntimePod) {
+        let Some(sandbox) = seen.sandboxes.iter().find(|sandbox| sandbox.ready) else { return };
+        let SandboxResources { containers, overhead } = self.side.setup.sandbox_resources(pod);
+        match self.runtime.update_pod_sandbox_resources(&sandbox.id, overhead, Some(containers)).await {
+            Ok(()) => {}
+            Err(error) if error.code() == Code::Unimplemented => {
+                tracing::debug!(pod = %pod.metadata.name, "The runtime takes no resources of sandboxes");
+            }
+            Err(error) => {
+                tracing::warn!(pod = %pod.metadata.name, sandbox = %sandbox.id, %error, "Resources of a sandbox were not taken");
+            }
+        }
     }
 
     /// A limit below what is used would have the kernel kill the container.

@@ -42,8 +42,8 @@ pub fn config(
             cgroup_parent: setup.cgroup_parent.clone(),
             security_context: Some(security::of_sandbox(pod, setup.users.as_ref(), defaults)),
             sysctls: sysctls.map(|sysctl| (sysctl.name.replace('/', "."), sysctl.value.clone())).collect(),
-            overhead: setup.overhead.clone(),
-            resources: setup.resources.clone(),
+            overhead: setup.resources.overhead.clone(),
+            resources: Some(setup.resources.containers.clone()),
         }),
         windows: None,
     }

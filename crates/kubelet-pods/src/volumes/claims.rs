@@ -1,7 +1,7 @@
 //! Persistent volume claims, resolved to what is behind them: directories of the machine, exports of NFS servers, or volumes
 //! of drivers (CSI). Disks of iSCSI and Fibre Channel are not served; pods that use them wait with an error that says so.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use api_types::core_v1::{HostPathVolumeSource, Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use client::{Client, ClientError};
@@ -9,8 +9,8 @@ use component_helpers::node_affinity;
 
 use super::csi::CsiVolume;
 use super::error::VolumeError;
-use super::host_path::{self, HostPathError};
 use super::local::LocalVolume;
+use super::mount_program::MountOptions;
 use super::nfs::Export;
 use super::spec::Refused;
 
@@ -30,7 +30,7 @@ pub(super) struct Resolved {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Backing {
     /// A place of the machine, used as it is.
-    HostPath(PathBuf),
+    HostPath(HostPathVolumeSource),
     /// A local volume, which takes the pod's group.
     Local(LocalVolume),
     Nfs(Export),
@@ -41,7 +41,7 @@ impl Resolved {
     /// Where on the machine it is.
     pub(super) fn path(&self) -> Result<&Path, VolumeError> {
         match &self.backing {
-            Backing::HostPath(path) => Ok(path),
+            Backing::HostPath(host) => Ok(Path::new(&host.path)),
             Backing::Local(local) => Ok(&local.path),
             Backing::Nfs(_) | Backing::Csi(_) => Err(VolumeError::Unmatched),
         }
@@ -60,8 +60,12 @@ pub(super) enum ClaimError {
         claim: String,
         why: Box<NotReady>,
     },
-    #[error("MountVolume.NodeAffinity check failed for volume {volume:?} : no matching NodeSelectorTerms")]
-    OtherNode { volume: String },
+    /// `volume` is named as events name it.
+    #[error("no matching NodeSelectorTerms")]
+    OtherNode { volume: String, block: bool },
+    /// `volume` is named as events name it.
+    #[error("Mount options are not supported for this volume type")]
+    NoOptions { volume: String },
     #[error("volume {volume} has volumeMode {mode}, but is specified in {used}")]
     Mode { volume: String, mode: &'static str, used: &'static str },
     #[error("no volume plugin matched: persistent volume {volume:?} cannot be a block device")]
@@ -74,9 +78,6 @@ pub(super) enum ClaimError {
     NoPlugin { volume: String },
     #[error("{why}: persistent volume {volume:?}")]
     Refused { volume: String, block: bool, why: Refused },
-    /// The path on the host is not what the volume says it is.
-    #[error(transparent)]
-    HostPath(#[from] HostPathError),
 }
 
 /// What is in the way between a claim and its volume.
@@ -168,22 +169,25 @@ fn place(
     node: Option<&Node>,
 ) -> Result<Resolved, ClaimError> {
     let name = &volume.metadata.name;
+    let block = volume.spec.volume_mode.as_deref() == Some("Block");
     let required = volume.spec.node_affinity.as_ref().and_then(|affinity| affinity.required.as_ref());
     if let (Some(selector), Some(node)) = (required, node)
         && !node_affinity::selector_matches(selector, &node.metadata.labels, &node.metadata.name)
     {
-        return Err(ClaimError::OtherNode { volume: name.clone() });
+        return Err(ClaimError::OtherNode { volume: name.clone(), block });
     }
     let source = &volume.spec.persistent_volume_source;
     let group = volume.metadata.annotations.get("pv.beta.kubernetes.io/gid").and_then(|gid| gid.parse().ok());
-    let block = volume.spec.volume_mode.as_deref() == Some("Block");
     let resolved = |backing| Resolved { volume: name.clone(), backing, block, group };
     if let Some(host) = &source.host_path {
         if block {
             return Err(ClaimError::NoBlock { volume: name.clone() });
         }
-        host_path::check(&HostPathVolumeSource { path: host.path.clone(), type_: host.type_.clone() })?;
-        return Ok(resolved(Backing::HostPath(host.path.clone().into())));
+        if MountOptions::of_volume(volume).has_any() {
+            return Err(ClaimError::NoOptions { volume: name.clone() });
+        }
+        let source = HostPathVolumeSource { path: host.path.clone(), type_: host.type_.clone() };
+        return Ok(resolved(Backing::HostPath(source)));
     }
     if let Some(local) = &source.local {
         return Ok(resolved(Backing::Local(LocalVolume::of_claim(local, volume))));

@@ -37,6 +37,10 @@ impl MountOptions {
         Self(volume.spec.mount_options.iter().cloned().chain(old).collect())
     }
 
+    pub(super) fn has_any(&self) -> bool {
+        !self.0.is_empty()
+    }
+
     /// These, and that nothing may be written where that is so.
     pub(super) fn list(&self, read_only: bool) -> Vec<&str> {
         let own = self.0.iter().map(String::as_str);

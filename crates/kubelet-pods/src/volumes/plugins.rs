@@ -8,6 +8,7 @@ use client::Client;
 use sys::exec::Exec;
 
 use super::block::LocalBlock;
+use super::claims::{Backing, Resolved};
 use super::csi::{Csi, CsiBlock, CsiDeps};
 use super::disk::Disk;
 use super::error::VolumeError;
@@ -142,16 +143,18 @@ struct HostPath(Arc<Tools>);
 #[async_trait]
 impl VolumePlugin for HostPath {
     async fn set_up(&self, pod: &Pod, spec: &VolumeSpec) -> Result<MountedVolume, VolumeError> {
-        if let Some(claim) = &spec.claim {
-            let (path, group) = (claim.path()?.to_owned(), claim.group);
-            return Ok(MountedVolume { path, read_only: spec.read_only, relabel: false, group });
-        }
-        let spec = spec.clone();
+        let (source, group) = match &spec.claim {
+            Some(Resolved { backing: Backing::HostPath(source), group, .. }) => (source.clone(), *group),
+            Some(_) => return Err(VolumeError::Unmatched),
+            None => {
+                let Kind::HostPath(source) = kind_of(&spec.volume) else { return Err(VolumeError::Unmatched) };
+                (source.clone(), None)
+            }
+        };
+        let read_only = spec.read_only;
         let call = move |_: &Disk| {
-            let Kind::HostPath(source) = kind_of(&spec.volume) else { return Err(VolumeError::Unmatched) };
-            host_path::check(source)?;
-            let path = source.path.clone().into();
-            Ok(MountedVolume { path, read_only: spec.read_only, relabel: false, group: None })
+            host_path::check(&source)?;
+            Ok(MountedVolume { path: source.path.into(), read_only, relabel: false, group })
         };
         self.0.on_disk(&pod.metadata.uid, call).await
     }

@@ -186,9 +186,7 @@ impl VolumeSet {
                     out.unprocessed.insert(volume.name.clone(), error.to_string());
                     continue;
                 }
-                Err(Unusable::Refused { volume: named, block, why }) => {
-                    let error = SideError::new(why.to_string());
-                    let failure = Failure { volume: named, block, step: why.step(block), error };
+                Err(Unusable::Failed(failure)) => {
                     out.failed.insert(volume.name.clone(), failure);
                     continue;
                 }
@@ -214,9 +212,7 @@ impl VolumeSet {
         let mut csi = None;
         let (plugin, claim) = match kind {
             Kind::Image => return Ok(None),
-            Kind::Refused(why) => {
-                return Err(Unusable::Refused { volume: volume.name.clone(), block: false, why });
-            }
+            Kind::Refused(why) => return Err(Unusable::refused(volume.name.clone(), false, why)),
             Kind::Unmatched => return Err(ClaimError::NoPlugin { volume: volume.name.clone() }.into()),
             Kind::Claim { name, ephemeral, .. } => {
                 let claim = self.claim(pod, volume, name, ephemeral).await?;
@@ -507,18 +503,33 @@ impl VolumeSet {
     }
 }
 
-/// Why it is not known what a volume is made from.
+/// Why a volume cannot be brought into place.
 enum Unusable {
-    /// Its claim is not ready.
+    /// Its claim is not ready: it is not known what it is made from.
     Unprocessed(ClaimError),
+    /// A step would fail, and is not even begun.
+    Failed(Failure),
+}
+
+impl Unusable {
     /// No plugin here has it; the volume is named as events name it.
-    Refused { volume: String, block: bool, why: Refused },
+    fn refused(volume: String, block: bool, why: Refused) -> Self {
+        Self::Failed(Failure { volume, block, step: why.step(block), error: SideError::new(why.to_string()) })
+    }
 }
 
 impl From<ClaimError> for Unusable {
     fn from(error: ClaimError) -> Self {
         match error {
-            ClaimError::Refused { volume, block, why } => Self::Refused { volume, block, why },
+            ClaimError::Refused { volume, block, why } => Self::refused(volume, block, why),
+            ClaimError::OtherNode { ref volume, block } => {
+                let step = if block { "MapVolume.NodeAffinity check" } else { "MountVolume.NodeAffinity check" };
+                Self::Failed(Failure { volume: volume.clone(), block, step, error: SideError::of(&error) })
+            }
+            ClaimError::NoOptions { ref volume } => {
+                let step = "MountVolume.MountOptionSupport check";
+                Self::Failed(Failure { volume: volume.clone(), block: false, step, error: SideError::of(&error) })
+            }
             error => Self::Unprocessed(error),
         }
     }
@@ -543,7 +554,8 @@ fn report(unprocessed: &BTreeMap<String, String>, failed: &BTreeMap<String, Fail
     });
     let mut messages: Vec<VolumeProblem> = steps.collect();
     if !unprocessed.is_empty() {
-        let unmounted: Vec<&str> = unprocessed.keys().chain(failed.keys()).map(String::as_str).collect();
+        let unmounted: BTreeSet<&str> = unprocessed.keys().chain(failed.keys()).map(String::as_str).collect();
+        let unmounted: Vec<&str> = unmounted.into_iter().collect();
         let names: Vec<&str> = unprocessed.keys().map(String::as_str).collect();
         let causes: Vec<&str> = unprocessed.values().map(String::as_str).collect();
         let text = format!(

@@ -5,9 +5,11 @@ use std::path::Path;
 
 use api_types::core_v1::{
     ConfigMapVolumeSource, Container, EmptyDirVolumeSource, GitRepoVolumeSource, LocalObjectReference, NFSVolumeSource,
-    SecretVolumeSource, VolumeMount,
+    PersistentVolumeClaimVolumeSource, SecretVolumeSource, VolumeMount,
 };
 use base::{Rng, SystemClock};
+use client::fake::FakeServer;
+use serde_json::json;
 use sys::exec::{FakeExec, Output};
 use sys::mounts::FakeMounts;
 
@@ -35,6 +37,15 @@ fn parts(root: &Path) -> (Arc<FakeMounts>, Arc<FixedObjects>, Arc<VolumeSet>) {
 }
 
 fn parts_with(root: &Path, exec: Arc<FakeExec>) -> (Arc<FakeMounts>, Arc<FixedObjects>, Arc<VolumeSet>) {
+    parts_of(root, exec, None)
+}
+
+/// On a node without labels.
+fn parts_of(
+    root: &Path,
+    exec: Arc<FakeExec>,
+    client: Option<Client>,
+) -> (Arc<FakeMounts>, Arc<FixedObjects>, Arc<VolumeSet>) {
     let mounts = Arc::new(FakeMounts::new());
     let mut objects = FixedObjects::default();
     objects.put_config_map("ns", "cfg", [("key".to_owned(), "value".to_owned())]);
@@ -44,8 +55,8 @@ fn parts_with(root: &Path, exec: Arc<FakeExec>) -> (Arc<FakeMounts>, Arc<FixedOb
         layout: Layout::new(root),
         mounts: mounts.clone(),
         objects: objects.clone(),
-        client: None,
-        node: Arc::new(FixedNode::default()),
+        client,
+        node: Arc::new(FixedNode { node: Some(Arc::default()) }),
         clock: SystemClock::shared(),
         rng: Rng::seeded(1),
         csi: CsiDeps::default(),
@@ -185,6 +196,67 @@ async fn problems_are_told_in_upstreams_words() {
     assert!(error.to_string().starts_with(
         "MountVolume.NewMounter initialization failed for volume \"git\" : git-repo volume plugin has been"
     ));
+}
+
+#[tokio::test]
+async fn claims_fail_at_the_steps_at_which_upstreams_fail() {
+    let (server, dir) = (FakeServer::new(), tempfile::tempdir().unwrap());
+    let (_, _, set) = parts_of(dir.path(), Arc::new(FakeExec::new()), Some(server.client()));
+    let elsewhere = json!({"required": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]}});
+    let lacking = json!({"path": dir.path().join("none"), "type": "Directory"});
+    let fine = json!({"path": dir.path(), "type": "Directory"});
+    let none = format!("hostPath type check failed: {}/none is not a directory", dir.path().display());
+    let unbound = "Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[], failed to process \
+                   volumes=[data]: error processing PVC ns/c: PVC is not bound";
+    for (name, phase, host, affinity, expected) in [
+        (
+            "away",
+            "Bound",
+            &fine,
+            &elsewhere,
+            "MountVolume.NodeAffinity check failed for volume \"away\" : no matching NodeSelectorTerms",
+        ),
+        (
+            "lacking",
+            "Bound",
+            &lacking,
+            &json!(null),
+            &*format!("MountVolume.SetUp failed for volume \"lacking\" : {none}"),
+        ),
+        (
+            "choosy",
+            "Bound",
+            &fine,
+            &json!(null),
+            "MountVolume.MountOptionSupport check failed for volume \"choosy\" : Mount options are not supported for this \
+             volume type",
+        ),
+        ("unbound", "Pending", &fine, &json!(null), unbound),
+        ("there", "Bound", &fine, &json!(null), ""),
+    ] {
+        server.put(
+            "v1/persistentvolumes",
+            json!({"apiVersion": "v1", "kind": "PersistentVolume",
+            "metadata": {"name": name}, "spec": {"hostPath": host, "nodeAffinity": affinity,
+            "mountOptions": if name == "choosy" { json!(["hard"]) } else { json!(null) },
+            "claimRef": {"namespace": "ns", "name": "c", "uid": "c"}}}),
+        );
+        server.put(
+            "v1/persistentvolumeclaims",
+            json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": {"namespace": "ns", "name": "c", "uid": "c"}, "spec": {"volumeName": name},
+            "status": {"phase": phase}}),
+        );
+        let claim = PersistentVolumeClaimVolumeSource { claim_name: "c".into(), ..Default::default() };
+        let claim = api_types::core_v1::VolumeSource { persistent_volume_claim: Some(claim), ..source() };
+        let told = match set.mount(&pod(vec![("data", claim)])).await {
+            Ok(()) => String::new(),
+            Err(MountError::Volumes(problems)) => problems.into_iter().map(|problem| problem.text).collect(),
+            other => panic!("{name}: {other:?}"),
+        };
+        assert_eq!(told, expected, "{name}");
+    }
 }
 
 #[tokio::test]

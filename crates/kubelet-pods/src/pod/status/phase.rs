@@ -75,8 +75,7 @@ fn count_init(counts: &mut Counts, pod: &Pod, container: &Container, own: Option
     let ended = ended.or_else(|| own.state.waiting.as_ref().and(own.last_state.terminated.as_ref()));
     match ended {
         None => counts.pending_init += 1,
-        Some(ended) if ended.exit_code == 0 || ended.reason == restart::RESTARTING_ALL => {}
-        Some(ended) if restart::allowed(pod, container, ended.exit_code) => counts.pending_init += 1,
+        Some(ended) if ended.exit_code == 0 || restart::allowed_after(pod, container, ended) => {}
         Some(_) => counts.init_failed_for_good += 1,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::v1::{ContainerConfig, MetricDescriptor, PodSandboxMetrics, RuntimeFeatures};
+use super::super::v1::{ContainerConfig, MetricDescriptor, PodSandboxConfig, PodSandboxMetrics, RuntimeFeatures};
 use super::{Call, CriError, ExecScript, FakeRuntime, MAX_CALLS, RuntimeCondition, Script, State};
 
 impl FakeRuntime {
@@ -111,6 +111,12 @@ impl FakeRuntime {
     #[must_use]
     pub fn sandbox_ids(&self) -> Vec<String> {
         self.shared.state.lock().sandboxes.keys().cloned().collect()
+    }
+
+    /// What a sandbox was made from, with what has been changed since.
+    #[must_use]
+    pub fn sandbox_config(&self, sandbox_id: &str) -> Option<PodSandboxConfig> {
+        self.shared.state.lock().sandboxes.get(sandbox_id).map(|sandbox| sandbox.config.clone())
     }
 
     /// The pod CIDR that `update_runtime_config` set.
