@@ -11,6 +11,8 @@ mod formula;
 mod groups;
 mod limits;
 mod listed;
+#[cfg(test)]
+mod metrics_tests;
 mod monitor;
 mod pods;
 mod proposals;

@@ -10,6 +10,7 @@ use api_types::storage_v1::{VolumeAttachment, VolumeAttachmentSource, VolumeAtta
 use client::{ClientError, ObjectKey, Patch};
 use component_helpers::pod_state;
 use controller::{Cx, NODE_NAME, Next, ReconcileError};
+use futures_util::{StreamExt as _, stream};
 use tokio::time::Instant;
 
 use super::plan::{ATTACHER_TIMEOUT, Condition, Detach, Force, Progress, Work, plan_detach, progress};
@@ -17,6 +18,10 @@ use super::state::{Elsewhere, Entry, State};
 use super::target::Target;
 use super::{AttachDetach, notices};
 use crate::volumes::notice::Notice;
+
+/// How many volumes of a node are brought, and how many taken away, at the same time: no volume waits for what is done with
+/// another, and a node with many leaves room for the requests of others.
+const AT_ONCE: usize = 16;
 
 /// A volume that pods on a node want there.
 struct Wanted {
@@ -61,17 +66,15 @@ impl AttachDetach {
         let Some(mut steps) = self.decide(name, node.as_deref(), &wanted, now) else { return Ok(Next::Done) };
         self.tell(cx, &wanted, &steps);
         let reported = self.report(cx, name, node.as_deref()).await;
-        for (target, force) in std::mem::take(&mut steps.detach) {
-            if reported.is_err() {
-                // The kubelet might still mount it.
-                self.put_back(name, &target);
-                continue;
-            }
-            self.detach(cx, name, &target, force, &mut steps).await;
+        let (mut detach, attach) = (std::mem::take(&mut steps.detach), std::mem::take(&mut steps.attach));
+        if reported.is_err() {
+            // The kubelet might still mount them.
+            detach.drain(..).for_each(|(target, _)| self.put_back(name, &target));
         }
-        for target in std::mem::take(&mut steps.attach) {
-            self.attach(cx, name, &target, &wanted, &mut steps).await;
-        }
+        let detach: Vec<_> = detach.iter().map(|(target, force)| self.detach(cx, name, target, *force)).collect();
+        let attach: Vec<_> = attach.iter().map(|target| self.attach(cx, name, target, &wanted)).collect();
+        let (detached, attached) = tokio::join!(at_once(detach), at_once(attach));
+        detached.into_iter().chain(attached).flatten().for_each(|at| steps.look_again(at));
         reported?;
         if node.is_none() {
             self.state.lock().forget_if_empty(name);
@@ -268,25 +271,25 @@ impl AttachDetach {
         }
     }
 
-    async fn detach(&self, cx: &Cx, node: &str, target: &Target, force: Option<Force>, steps: &mut Steps) {
+    /// Takes a volume away. Says when to look at the node again.
+    async fn detach(&self, cx: &Cx, node: &str, target: &Target, force: Option<Force>) -> Option<Instant> {
         let now = cx.clock.monotonic();
         if force.is_none()
             && let Err(error) = check_unused(cx, node, &target.name()).await
         {
             tracing::warn!(node, volume = target.name(), error, "DetachVolume failed");
             self.put_back(node, target);
-            if let Some(entry) = self.state.lock().entry(node, &target.name()) {
-                entry.back_off = entry.back_off.after_failure(now);
-                entry.back_off.until(now).into_iter().for_each(|until| steps.look_again(until));
-            }
-            return;
+            let mut state = self.state.lock();
+            let entry = state.entry(node, &target.name())?;
+            entry.back_off = entry.back_off.after_failure(now);
+            return entry.back_off.until(now);
         }
         match self.delete_attachment(cx, &target.attachment(node)).await {
             Ok(is_seen) => {
                 force.into_iter().for_each(|why| self.metrics.forced(why));
-                steps.look_again(if is_seen { now + ATTACHER_TIMEOUT } else { now });
+                Some(if is_seen { now + ATTACHER_TIMEOUT } else { now })
             }
-            Err(error) => self.fail(cx, node, target, &error.to_string(), &AllWanted::new(), steps),
+            Err(error) => self.fail(cx, node, target, &error.to_string(), &AllWanted::new()),
         }
     }
 
@@ -303,33 +306,38 @@ impl AttachDetach {
         }
     }
 
-    async fn attach(&self, cx: &Cx, node: &str, target: &Target, wanted: &AllWanted, steps: &mut Steps) {
+    /// Brings a volume. Says when to look at the node again.
+    async fn attach(&self, cx: &Cx, node: &str, target: &Target, wanted: &AllWanted) -> Option<Instant> {
         let (now, name) = (cx.clock.monotonic(), target.attachment(node));
         if self.attachments.find("", &name).is_some() {
             // What became of it is there to be seen.
-            steps.look_again(now);
-            return;
+            return Some(now);
         }
         match cx.client.all::<VolumeAttachment>().create(&attachment(name, target, node)).await {
             Err(error) if !error.is_already_exists() => {
                 let error = format!("kubernetes.io/csi: attacher.Attach failed: {error}");
-                self.fail(cx, node, target, &error, wanted, steps);
+                self.fail(cx, node, target, &error, wanted)
             }
-            _ => steps.look_again(now + ATTACHER_TIMEOUT),
+            _ => Some(now + ATTACHER_TIMEOUT),
         }
     }
 
-    fn fail(&self, cx: &Cx, node: &str, target: &Target, error: &str, wanted: &AllWanted, steps: &mut Steps) {
+    fn fail(&self, cx: &Cx, node: &str, target: &Target, error: &str, wanted: &AllWanted) -> Option<Instant> {
         let (now, name, mut own) = (cx.clock.monotonic(), target.name(), Steps::default());
-        {
+        let until = {
             let mut state = self.state.lock();
             self.record(&mut state, node, &name, Progress::Failed(error.to_owned()), now, &mut own);
-            let until = state.entry(node, &name).and_then(|entry| entry.back_off.until(now));
-            until.into_iter().for_each(|until| steps.look_again(until));
             self.wake(&state, &name);
-        }
+            state.entry(node, &name).and_then(|entry| entry.back_off.until(now))
+        };
         self.tell(cx, wanted, &own);
+        until
     }
+}
+
+/// Works at several volumes at the same time.
+async fn at_once<F: Future>(operations: Vec<F>) -> Vec<F::Output> {
+    stream::iter(operations).buffer_unordered(AT_ONCE).collect().await
 }
 
 /// Chooses what can be brought to a node, and takes down for what it waits.

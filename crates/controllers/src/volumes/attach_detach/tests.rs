@@ -387,6 +387,75 @@ async fn a_volume_that_could_not_be_taken_away_is_not_brought_elsewhere() {
     assert_eq!(attachments(&run), ["b"]);
 }
 
+/// Holds one creation of a VolumeAttachment back until it is let go, refused then where it is told to be.
+struct Holding {
+    inner: Arc<dyn Transport>,
+    held: Mutex<Option<tokio::sync::oneshot::Receiver<bool>>>,
+}
+
+#[async_trait::async_trait]
+impl Transport for Holding {
+    async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Body>, TransportError> {
+        let is_made = request.method() == http::Method::POST && request.uri().path().ends_with("/volumeattachments");
+        let held = if is_made { self.held.lock().take() } else { None };
+        let is_refused = match held {
+            Some(held) => held.await.unwrap_or_default(),
+            None => false,
+        };
+        if is_refused {
+            return Ok(component_base::serving::text(http::StatusCode::INTERNAL_SERVER_ERROR, "no"));
+        }
+        self.inner.send(request).await
+    }
+
+    fn server(&self) -> &str {
+        self.inner.server()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_volume_waits_for_another_of_its_node() {
+    for is_refused in [false, true] {
+        let (let_go, held) = tokio::sync::oneshot::channel();
+        let run = Running::start_over(&[DESCRIPTOR], Settings::default(), |server| {
+            server.put(NODES_AT, stored(&node("a")));
+            server.put(NODES_AT, stored(&node("b")));
+            for name in ["u", "v", "w"] {
+                server.put(VOLUMES_AT, stored(&volume(name, "ReadWriteOnce")));
+                server.put(CLAIMS_AT, stored(&claim(name)));
+                server.put(PODS_AT, stored(&user(&format!("of-{name}"), "a", name)));
+            }
+            Arc::new(Holding { inner: server.transport(), held: Mutex::new(Some(held)) })
+        });
+        run_until_idle().await;
+        let made = |run: &Running| {
+            let all = run.server.objects(ATTACHMENTS_AT);
+            let name = |one: &Value| one["spec"]["source"]["persistentVolumeName"].as_str().unwrap().to_owned();
+            all.iter()
+                .map(|one| (name(one), one["spec"]["nodeName"].as_str().unwrap().to_owned()))
+                .collect::<BTreeSet<_>>()
+        };
+        let on_a =
+            |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), "a".to_owned())).collect::<BTreeSet<_>>();
+        let others = made(&run);
+        assert_eq!(others.len(), 2, "the others do not wait for the one that is held: {others:?}");
+        // What is being brought is taken, whether or not that has been answered.
+        for name in ["u", "v", "w"] {
+            run.put(PODS_AT, &user(&format!("beside-{name}"), "b", name));
+        }
+        run_until_idle().await;
+        assert_eq!(made(&run), others);
+        let_go.send(is_refused).unwrap();
+        run_until_idle().await;
+        let refused = messages(&run).iter().filter(|text| text.contains("attacher.Attach failed: ")).count();
+        assert_eq!(refused, usize::from(is_refused), "{:?}", messages(&run));
+        // What failed is tried again after a pause, and nobody else has got it meanwhile.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        run_until_idle().await;
+        assert_eq!(made(&run), on_a(&["u", "v", "w"]));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_volume_for_many_nodes_is() {
     let run = start("ReadWriteMany");

@@ -73,23 +73,25 @@ impl StatefulSetController {
         {
             return Ok(());
         }
-        self.provide(cx, set, ordinal, &name).await?;
+        if let Err(error) = self.provide(cx, set, ordinal, &name).await {
+            tell(cx, set, "Create", &name, Some(&error));
+            return Err(error);
+        }
         let revision = if keeps_current(set, ordinal) { &history.current } else { &history.update };
         let pod = identity::pod_for(set, &revisions::template(revision)?, &revision.metadata.name, ordinal);
         let made = cx.client.namespaced::<Pod>(&set.metadata.namespace).create(&pod).await;
-        match made {
+        let (there, outcome) = match made {
             Ok(made) => {
                 self.written.note(&set.metadata, PODS, &made.metadata.resource_version);
-                tell(cx, set, "Create", &name, None);
-                self.update_claims(cx, set, &made).await
+                (made, Ok(()))
             }
-            Err(error) => {
-                if !error.is_already_exists() && !error.is_namespace_terminating() {
-                    tell(cx, set, "Create", &name, Some(&error));
-                }
-                Err(error.into())
-            }
-        }
+            Err(error) if error.is_already_exists() || error.is_namespace_terminating() => return Err(error.into()),
+            // Its claims go with the set all the same.
+            Err(error) => (pod, Err(ReconcileError::from(error))),
+        };
+        let outcome = self.update_claims(cx, set, &there).await.and(outcome);
+        tell(cx, set, "Create", &name, outcome.as_ref().err().map(|error| error as &dyn std::fmt::Display));
+        outcome
     }
 
     /// The claims of an ordinal that are there.
@@ -118,13 +120,13 @@ impl StatefulSetController {
             match api.create(&claim).await {
                 Ok(made) => {
                     self.written.note(&set.metadata, CLAIMS, &made.metadata.resource_version);
-                    let message = format!("Create Claim {name} Pod {pod} in StatefulSet {set_name} success");
+                    let message = format!("create Claim {name} Pod {pod} in StatefulSet {set_name} success");
                     cx.events.event(set, EventType::Normal, "SuccessfulCreate", message);
                 }
                 Err(error) => {
                     if !error.is_already_exists() {
                         let message = format!(
-                            "Create Claim {name} for Pod {pod} in StatefulSet {set_name} failed error: {error}"
+                            "create Claim {name} for Pod {pod} in StatefulSet {set_name} failed error: {error}"
                         );
                         cx.events.event(set, EventType::Warning, "FailedCreate", message);
                     }
@@ -150,9 +152,7 @@ impl StatefulSetController {
     /// Whether a pod has its identity and its claims their owners.
     pub(super) fn is_in_order(&self, set: &StatefulSet, pod: &Pod) -> bool {
         let Some(ordinal) = identity::ordinal_of(pod) else { return true };
-        let owned = |claim: Arc<PersistentVolumeClaim>| {
-            claims::judge(set, pod, ordinal, &claim.metadata) == claims::OwnersUpdate::Fine
-        };
+        let owned = |claim: Arc<PersistentVolumeClaim>| claims::judge(set, pod, ordinal, &claim.metadata).is_settled();
         identity::identity_matches(set, pod) && self.claims_of(set, ordinal).all(owned)
     }
 
@@ -170,7 +170,7 @@ impl StatefulSetController {
                          controller, the retention policy is ignored for this claim"
                     );
                     cx.events.event(set, EventType::Warning, "ConflictingController", message);
-                    if owners.len() != claim.metadata.owner_references.len() {
+                    if let Some(owners) = owners {
                         self.own(cx, set, &claim, owners).await?;
                     }
                 }
@@ -201,9 +201,8 @@ impl StatefulSetController {
     async fn mend(&self, cx: &Cx, set: &StatefulSet, pod: &Pod) -> Result<(), ReconcileError> {
         let claims = self.update_claims(cx, set, pod).await;
         if identity::identity_matches(set, pod) {
-            if let Err(error) = &claims {
-                tell(cx, set, "Update", &pod.metadata.name, Some(error));
-            }
+            let error = claims.as_ref().err().map(|error| error as &dyn std::fmt::Display);
+            tell(cx, set, "Update", &pod.metadata.name, error);
             return claims;
         }
         let mut mended = pod.clone();
@@ -248,5 +247,6 @@ fn tell(cx: &Cx, set: &StatefulSet, verb: &str, pod: &str, error: Option<&dyn st
         None => (EventType::Normal, "successful".to_owned(), format!("Successful{verb}")),
         Some(error) => (EventType::Warning, format!("failed error: {error}"), format!("Failed{verb}")),
     };
+    let verb = verb.to_ascii_lowercase();
     cx.events.event(set, kind, &reason, format!("{verb} Pod {pod} in StatefulSet {name} {outcome}"));
 }

@@ -72,8 +72,15 @@ pub(super) enum OwnersUpdate {
     Fine,
     /// Write these.
     Write(Vec<OwnerReference>),
-    /// Another controller has the claim; write these where they differ from what it has.
-    Conflict(Vec<OwnerReference>),
+    /// Another controller has the claim: nobody is added to it. Write these where one of ours is to be taken off it.
+    Conflict(Option<Vec<OwnerReference>>),
+}
+
+impl OwnersUpdate {
+    /// Whether the claim may stay as it is.
+    pub(super) fn is_settled(&self) -> bool {
+        matches!(self, Self::Fine | Self::Conflict(None))
+    }
 }
 
 /// Compares the owners of a claim with the policy.
@@ -84,11 +91,14 @@ pub(super) fn judge(set: &StatefulSet, pod: &Pod, ordinal: i32, claim: &ObjectMe
     };
     let own = |it: &OwnerReference| it.uid == set.metadata.uid || it.uid == pod.metadata.uid;
     let mut wanted: Vec<_> = claim.owner_references.iter().filter(|it| !own(it)).cloned().collect();
-    let foreign = controller_of(claim).is_some_and(|it| !own(it));
-    if policy(set) != (false, false) && foreign {
-        return OwnersUpdate::Conflict(wanted);
+    let is_stale = claim.owner_references.iter().any(stale);
+    let is_foreign = is_stale || controller_of(claim).is_some_and(|it| !own(it));
+    if policy(set) != (false, false) && is_foreign {
+        // What names a former set or pod is left to garbage collection as it is.
+        let is_ours = claim.owner_references.iter().any(own);
+        return OwnersUpdate::Conflict((is_ours && !is_stale).then_some(wanted));
     }
-    if claim.owner_references.iter().any(stale) {
+    if is_stale {
         return OwnersUpdate::Fine;
     }
     let owners = owners(set, ordinal);

@@ -1,17 +1,18 @@
 //! Plans from tables, and the controller against the fake server.
 
 use api_machinery::intstr::IntOrString;
-use api_machinery::meta::{ListOptions, ObjectMeta};
+use api_machinery::meta::{ListOptions, ObjectMeta, OwnerReference};
 use api_types::apps_v1::{RollingUpdateStatefulSetStrategy, StatefulSetPersistentVolumeClaimRetentionPolicy};
 use client::fake::FakeServer;
 use component_base::Gates;
 use controller::controller_ref;
 
-use super::super::fixtures::{Running, at, dying, meta, pod, ready, run_until_idle, selector, template};
+use super::super::fixtures::{OverQuota, Running, at, dying, meta, pod, ready, run_until_idle, selector, template};
 use super::super::template_hash::fnv1_name;
 use super::*;
 
 const SETS_AT: &str = "apps/v1/statefulsets";
+const CLAIMS_AT: &str = "v1/persistentvolumeclaims";
 
 fn set(replicas: i32, policy: &str) -> StatefulSet {
     let mut set = StatefulSet { metadata: meta("db"), ..StatefulSet::default() };
@@ -191,10 +192,7 @@ fn claims_belong_to_whom_the_policy_says() {
         ("Delete", "Delete", 5, (false, true)),
     ] {
         let mut set = set(1, "OrderedReady");
-        set.spec.persistent_volume_claim_retention_policy = Some(StatefulSetPersistentVolumeClaimRetentionPolicy {
-            when_deleted: deleted.into(),
-            when_scaled: scaled.into(),
-        });
+        set.spec.persistent_volume_claim_retention_policy = policy(deleted, scaled);
         let owners = claims::owners(&set, ordinal);
         assert_eq!((owners.set, owners.pod), expected, "{deleted} {scaled} {ordinal}");
         let pod = replica(ordinal, "new", true);
@@ -204,10 +202,120 @@ fn claims_belong_to_whom_the_policy_says() {
             verdict => usize::from(verdict != claims::OwnersUpdate::Fine),
         };
         assert_eq!(wanted, usize::from(expected.0) + usize::from(expected.1));
-        claim.owner_references = vec![controller_ref::<StatefulSet>(&meta("other"))];
+        let other = controller_ref::<StatefulSet>(&meta("other"));
+        claim.owner_references = vec![other.clone()];
         let foreign = claims::judge(&set, &pod, ordinal, &claim);
-        assert_eq!(matches!(foreign, claims::OwnersUpdate::Conflict(_)), deleted != "Retain" || scaled != "Retain");
+        let is_conflict = deleted != "Retain" || scaled != "Retain";
+        assert_eq!(foreign == claims::OwnersUpdate::Conflict(None), is_conflict);
+        assert!(foreign.is_settled(), "nothing of ours is on it");
+        let own = |uid: &str| OwnerReference { uid: uid.into(), ..controller_ref::<StatefulSet>(&set.metadata) };
+        claim.owner_references = vec![other.clone(), own(&set.metadata.uid)];
+        let shared = claims::judge(&set, &pod, ordinal, &claim);
+        assert_eq!(shared == claims::OwnersUpdate::Conflict(Some(vec![other])), is_conflict);
+        assert!(!shared.is_settled(), "ours is taken off it");
+        claim.owner_references = vec![own("former")];
+        let former = claims::judge(&set, &pod, ordinal, &claim);
+        assert!(former.is_settled() && (former == claims::OwnersUpdate::Fine) != is_conflict, "{former:?}");
     }
+}
+
+/// What is told of the set, each text with how often.
+fn told(running: &Running) -> Vec<(String, i64)> {
+    let of = |event: &api_machinery::value::Value| {
+        let count = event["count"].as_i64().unwrap_or(1);
+        (format!("{} {}", event["reason"].as_str().unwrap(), event["message"].as_str().unwrap()), count)
+    };
+    running.server.objects("v1/events").iter().map(of).collect()
+}
+
+fn policy(deleted: &str, scaled: &str) -> Option<StatefulSetPersistentVolumeClaimRetentionPolicy> {
+    Some(StatefulSetPersistentVolumeClaimRetentionPolicy { when_deleted: deleted.into(), when_scaled: scaled.into() })
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_done_is_told_in_upstreams_words() {
+    let running = Running::start(&[DESCRIPTOR]);
+    running.put(SETS_AT, &set(1, "OrderedReady"));
+    run_until_idle().await;
+    running.make_pods_ready().await;
+    run_until_idle().await;
+    // Of what happens in one and the same instant only the first is told here, until another one takes its place.
+    let first = told(&running);
+    let sets = running.client.namespaced::<StatefulSet>("ns");
+    let change = async |change: &dyn Fn(&mut StatefulSet)| {
+        let mut live = sets.get("db").await.unwrap();
+        change(&mut live);
+        sets.update(&live).await.unwrap();
+        run_until_idle().await;
+    };
+    change(&|set| set.spec.persistent_volume_claim_retention_policy = policy("Delete", "Retain")).await;
+    change(&|set| set.spec.replicas = Some(0)).await;
+    change(&|set| set.spec.replicas = Some(1)).await;
+    let all = first.into_iter().chain(told(&running));
+    let told: std::collections::BTreeSet<String> = all.map(|(text, _)| text).collect();
+    let expected = [
+        "SuccessfulCreate create Claim data-db-0 Pod db-0 in StatefulSet db success",
+        "SuccessfulCreate create Pod db-0 in StatefulSet db successful",
+        "SuccessfulDelete delete Pod db-0 in StatefulSet db successful",
+        "SuccessfulUpdate update Pod db-0 in StatefulSet db successful",
+    ];
+    assert_eq!(told.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_is_on_its_way_out_is_told_of() {
+    let running = Running::start(&[DESCRIPTOR]);
+    let mut claim = PersistentVolumeClaim { metadata: meta("data-db-0"), ..PersistentVolumeClaim::default() };
+    claim.metadata.deletion_timestamp = Some(at(1));
+    running.put(CLAIMS_AT, &claim);
+    running.put(SETS_AT, &set(1, "OrderedReady"));
+    run_until_idle().await;
+    let (text, _) = told(&running).remove(0);
+    assert_eq!(text, "FailedCreate create Pod db-0 in StatefulSet db failed error: pvc data-db-0 is being deleted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn claims_of_a_pod_that_is_refused_go_with_the_set_all_the_same() {
+    let running = Running::start_over(&[DESCRIPTOR], Settings::default(), OverQuota::over);
+    let quota = serde_json::json!({"apiVersion": "v1", "kind": "ResourceQuota",
+        "metadata": {"name": "q", "namespace": "ns", "uid": "q"},
+        "status": {"hard": {"pods": "1"}, "used": {"pods": "1"}}});
+    running.server.put("v1/resourcequotas", quota);
+    let mut set = set(1, "OrderedReady");
+    set.spec.persistent_volume_claim_retention_policy = policy("Delete", "Retain");
+    running.put(SETS_AT, &set);
+    run_until_idle().await;
+    assert_eq!(running.count("v1/pods"), 0);
+    let claim: PersistentVolumeClaim = running.client.namespaced("ns").get("data-db-0").await.unwrap();
+    assert!(is_controlled_by(&claim.metadata, &set.metadata), "{:?}", claim.metadata.owner_references);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_somebody_else_has_is_not_told_of_with_every_look() {
+    let running = Running::start(&[DESCRIPTOR]);
+    let mut claim = PersistentVolumeClaim { metadata: meta("data-db-0"), ..PersistentVolumeClaim::default() };
+    claim.metadata.owner_references.push(controller_ref::<StatefulSet>(&meta("other")));
+    running.put(CLAIMS_AT, &claim);
+    let mut set = set(1, "OrderedReady");
+    set.spec.persistent_volume_claim_retention_policy = policy("Delete", "Retain");
+    running.put(SETS_AT, &set);
+    run_until_idle().await;
+    running.make_pods_ready().await;
+    run_until_idle().await;
+    let conflicts = || {
+        let all = told(&running).into_iter();
+        all.filter(|(text, _)| text.starts_with("ConflictingController ")).map(|(_, count)| count).sum::<i64>()
+    };
+    let before = conflicts();
+    assert!(before > 0);
+    let sets = running.client.namespaced::<StatefulSet>("ns");
+    for _ in 0..3 {
+        let mut live = sets.get("db").await.unwrap();
+        live.metadata.generation += 1;
+        sets.update(&live).await.unwrap();
+        run_until_idle().await;
+    }
+    assert_eq!(conflicts(), before);
 }
 
 #[tokio::test(start_paused = true)]
@@ -291,18 +399,13 @@ async fn a_set_is_started_updated_and_shrunk() {
 /// Nobody else looks at the set again.
 #[tokio::test(start_paused = true)]
 async fn a_pod_comes_once_the_claim_of_the_one_before_is_gone() {
-    const CLAIMS_AT: &str = "v1/persistentvolumeclaims";
     let run = Running::start(&[DESCRIPTOR]);
     let former = Pod { metadata: ObjectMeta { uid: "former".into(), ..meta("db-0") }, ..Pod::default() };
     let mut claim = PersistentVolumeClaim { metadata: meta("data-db-0"), ..PersistentVolumeClaim::default() };
     claim.metadata.owner_references.push(controller_ref::<Pod>(&former.metadata));
     run.put(CLAIMS_AT, &claim);
     let mut set = set(1, "OrderedReady");
-    let policy = |scaled: &str| StatefulSetPersistentVolumeClaimRetentionPolicy {
-        when_deleted: "Retain".into(),
-        when_scaled: scaled.into(),
-    };
-    set.spec.persistent_volume_claim_retention_policy = Some(policy("Delete"));
+    set.spec.persistent_volume_claim_retention_policy = policy("Retain", "Delete");
     run.put(SETS_AT, &set);
     run_until_idle().await;
     assert_eq!(run.count("v1/pods"), 0);
