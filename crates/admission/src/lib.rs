@@ -23,12 +23,13 @@ pub use lookup::{Lookup, ResourceAttributes};
 pub use manifests::{Manifests, NoManifests};
 pub use plugin::{
     ConfigurationError, Configurations, Configured, Context, Passes, Plugin, PluginEntry, ReadConfiguration, Settings,
+    Stated,
 };
 pub use plugins::{ALL, ImagePolicyConfig, ImageReviewer};
 pub use policies::ParamResource;
 pub use recorder::{
-    ConditionKind, ConditionRun, NoRecorder, Pass, PodSecurityEvaluation, PodSecurityRequest, PolicyCheck, PolicyError,
-    Recorder, Run, WebhookOutcome, WebhookRun,
+    ConditionKind, ConditionRun, NoRecorder, Pass, PodSecurityEvaluation, PodSecurityFailure, PodSecurityRequest,
+    PolicyCheck, PolicyError, Recorder, Run, WebhookOutcome, WebhookRun,
 };
 pub use rounds::Rounds;
 pub use versions::{CustomSchema, OneVersion, Served, Versions, read_as};

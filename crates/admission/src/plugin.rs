@@ -64,8 +64,25 @@ pub struct Settings {
 /// What a configuration says of a plugin, as the plugin's own type.
 pub type Configured = Arc<dyn Any + Send + Sync>;
 
-/// Reads what a configuration says of a plugin, of which tolerations may compare so; nothing is given where it says nothing.
-pub type ReadConfiguration = fn(Option<&Value>, Comparing) -> Result<Configured, String>;
+/// What a plugin's configuration is read from.
+#[derive(Debug, Clone, Copy)]
+pub struct Stated<'a> {
+    /// What a file says of the plugin; nothing where none does.
+    pub value: Option<&'a Value>,
+    /// How tolerations in it may compare (gate `TaintTolerationComparisonOperators`).
+    pub comparing: Comparing,
+}
+
+#[cfg(test)]
+impl<'a> Stated<'a> {
+    /// As a file says it, all gates as they are by default.
+    pub(crate) fn by_default(value: &'a Value) -> Self {
+        Self { value: Some(value), comparing: Comparing::Texts }
+    }
+}
+
+/// Reads what a configuration says of a plugin.
+pub type ReadConfiguration = fn(Stated<'_>) -> Result<Configured, String>;
 
 /// The configuration of a plugin is wrong, or missing where it may not be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -97,7 +114,7 @@ impl Configurations {
             if value.is_none() && !selection.chooses(entry) {
                 continue;
             }
-            match read(value, comparing) {
+            match read(Stated { value, comparing }) {
                 Ok(configured) => read_ones.put(configured),
                 Err(why) => problems.push(ConfigurationError { plugin: entry.name, why }),
             }

@@ -61,6 +61,15 @@ pub struct PodSecurityEvaluation {
     pub minor: Option<u32>,
 }
 
+/// What went wrong with PodSecurity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PodSecurityFailure {
+    /// Nothing could be looked at.
+    Fatal,
+    /// Labels of a namespace made no sense, and something was assumed in their place.
+    Misread,
+}
+
 /// What became of a question to a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WebhookOutcome {
@@ -179,7 +188,7 @@ pub trait Recorder: Send + Sync {
     /// PodSecurity looked away.
     fn pod_security_exempted(&self, _request: &PodSecurityRequest<'_>) {}
     /// PodSecurity could not find out what holds for a namespace.
-    fn pod_security_failed(&self, _request: &PodSecurityRequest<'_>) {}
+    fn pod_security_failed(&self, _request: &PodSecurityRequest<'_>, _failure: PodSecurityFailure) {}
     /// A policy that validates was evaluated, and did this: `allow`, `deny`, `warn` or `audit`.
     fn validating_policy(&self, _check: &PolicyCheck<'_>, _action: &'static str) {}
     /// A policy that changes objects was evaluated.

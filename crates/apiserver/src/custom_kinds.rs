@@ -4,8 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
+use api_machinery::field_path::{ErrorList, Path};
+use api_machinery::gvk::GroupKind;
 use api_machinery::json;
 use api_machinery::object::Unstructured;
+use api_machinery::status::ApiError;
 use api_machinery::value::Value;
 use api_types::apiextensions_v1::{CustomResourceDefinitionVersion, JSONSchemaProps};
 use kinds::apiextensions_v1::schema_value;
@@ -134,6 +137,13 @@ impl CustomKind {
         }
         prune(object, &self.schema).into_iter().map(|path| format!("unknown field {path:?}")).collect()
     }
+}
+
+/// The refusal of a custom object that says it is of another kind than its path.
+pub(crate) fn of_other_kind(group: &str, found: &str, own: &str, name: &str) -> ApiError {
+    let mut errors = ErrorList::default();
+    errors.push(Path::new("kind").invalid(found, format!("must be {own}")));
+    ApiError::invalid(&GroupKind { group: group.to_owned().into(), kind: found.to_owned().into() }, name, &errors)
 }
 
 /// Removes the fields that a schema does not know, and gives their paths.

@@ -199,8 +199,8 @@ pub trait Rules: Send + Sync + 'static {
 /// What the `scale` subresource shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scale {
-    /// Wanted replicas.
-    pub spec_replicas: i32,
+    /// Wanted replicas; of an object that does not say, the path where it would.
+    pub spec_replicas: Result<i32, String>,
     /// Present replicas.
     pub status_replicas: i32,
     /// The selector in text form.

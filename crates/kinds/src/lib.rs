@@ -48,9 +48,10 @@ use api_machinery::object::{Kind, Object};
 use groups::Version;
 use info::ResourceInfo;
 use kinds_frame::{
-    address_warnings, conditions, field_rules, gated, go_json, internal_json, label_selector, other_form, table,
+    address_warnings, conditions, field_rules, gated, go_json, internal_json, label_selector, other_form, signers,
+    table,
 };
-pub use kinds_frame::{addresses, groups, info, lifecycle, object_name, rules, strategy, versions};
+pub use kinds_frame::{addresses, groups, info, lifecycle, metadata, object_name, rules, strategy, versions};
 use kinds_pod::{self as pod_spec, claim_spec};
 use rules::Rules;
 use rustc_hash::FxBuildHasher;

@@ -59,8 +59,13 @@ fn conflicts(scopes: &[&str]) -> bool {
 pub(crate) fn quota(path: &Path, spec: &ResourceQuotaSpec, errors: &mut ErrorList) {
     amounts(&path.child("hard"), &spec.hard, errors);
     let at = path.child("scopes");
-    let shown = || BadValue::list(&spec.scopes);
+    let list = BadValue::list(&spec.scopes);
+    let shown = || list.clone();
     for scope in &spec.scopes {
+        // What is shown grows with the number of scopes.
+        if errors.is_full() {
+            break;
+        }
         if !resource_quota_scope::ALL.contains(&scope.as_str()) {
             errors.push(at.invalid(shown(), "unsupported scope"));
         }
@@ -74,6 +79,9 @@ pub(crate) fn quota(path: &Path, spec: &ResourceQuotaSpec, errors: &mut ErrorLis
     let Some(selector) = &spec.scope_selector else { return };
     let path = path.child("scopeSelector").child("matchExpressions");
     for requirement in &selector.match_expressions {
+        if errors.is_full() {
+            break;
+        }
         let scope = requirement.scope_name.as_str();
         if !resource_quota_scope::ALL.contains(&scope) {
             errors.push(path.child("scopeName").invalid(BadValue::named(scope), "unsupported scope"));

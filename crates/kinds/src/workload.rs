@@ -118,7 +118,7 @@ pub(crate) fn selector_stays(new: Option<&LabelSelector>, old: Option<&LabelSele
 /// The scale of a workload.
 pub(crate) fn scale(wanted: Option<i32>, present: i32, selector: Option<&LabelSelector>) -> Scale {
     let selector = selector_of(selector).map_or_else(|_| String::new(), |selector| selector.to_string());
-    Scale { spec_replicas: wanted.unwrap_or(1), status_replicas: present, selector }
+    Scale { spec_replicas: Ok(wanted.unwrap_or(1)), status_replicas: present, selector }
 }
 
 /// A number that is not negative, or digits with a percent sign.

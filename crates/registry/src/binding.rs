@@ -1,10 +1,11 @@
 //! Binding a pod to its node: once, and in one write.
 
+use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::gvk::GroupResource;
 use api_machinery::meta::Status;
 use api_machinery::object::Object;
 use api_machinery::status::ApiError;
-use api_types::core_v1::{Binding, Pod, PodCondition};
+use api_types::core_v1::{Binding, ObjectReference, Pod, PodCondition};
 use component_helpers::conditions;
 use feature_gates::shared::{CLEAR_NOMINATION, TOPOLOGY_LABELS};
 use kinds::rules::RuleContext;
@@ -15,21 +16,12 @@ use crate::registry::Registry;
 /// Binds the pod `name` of the request's namespace. Admission of the binding is the caller's.
 ///
 /// # Errors
-/// 400 for a binding that makes no sense, 404 without such a pod, 409 where it is bound, gated or being deleted.
+/// 400 for a binding of another pod, 500 without a reason for one that makes no sense, 404 without such a pod, 409 where it is bound, gated or being deleted.
 pub async fn bind(registry: &Registry, cx: &RequestCx, name: &str, binding: &Binding) -> Result<Status, ApiError> {
     if binding.metadata.name != name {
         return Err(ApiError::bad_request("name in URL does not match name in Binding object"));
     }
-    if !matches!(binding.target.kind.as_str(), "" | "Node") {
-        let text = format!(
-            "target.kind: Unsupported value: {:?}: supported values: \"Node\", \"<empty>\"",
-            binding.target.kind
-        );
-        return Err(ApiError::bad_request(text));
-    }
-    if binding.target.name.is_empty() {
-        return Err(ApiError::bad_request("target.name: Required value"));
-    }
+    check_target(&binding.target)?;
     let pods = registry.resource("", "v1", "pods").ok_or_else(ApiError::unknown_resource)?;
     let conflict = GroupResource::new("", "pods/binding");
     pods.rewrite(cx, name, |live| {
@@ -48,6 +40,23 @@ pub async fn bind(registry: &Registry, cx: &RequestCx, name: &str, binding: &Bin
     })
     .await?;
     Ok(Status { status: "Success".to_owned(), code: 201, ..Status::default() })
+}
+
+/// Upstream gives these errors no form of a status.
+fn check_target(target: &ObjectReference) -> Result<(), ApiError> {
+    let (path, mut errors) = (Path::new("target"), ErrorList::new());
+    if !matches!(target.kind.as_str(), "" | "Node") {
+        errors.push(path.child("kind").not_supported_in_order(target.kind.as_str(), &["Node", "<empty>"]));
+    }
+    if target.name.is_empty() {
+        errors.push(path.child("name").required(""));
+    }
+    let texts: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    match texts.as_slice() {
+        [] => Ok(()),
+        [text] => Err(ApiError::unclassified(text.as_str())),
+        texts => Err(ApiError::unclassified(format!("[{}]", texts.join(", ")))),
+    }
 }
 
 fn refusal(pod: &Pod) -> Option<String> {

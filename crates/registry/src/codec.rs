@@ -33,15 +33,21 @@ enum OtherVersion {
 }
 
 /// The codec of one resource's stored version.
-pub(crate) struct ObjectCodec {
+pub struct ObjectCodec {
     /// The rules of the stored version, for its empty object and its defaults.
     pub(crate) rules: RulesRef,
     pub(crate) media: StorageMedia,
 }
 
 impl ObjectCodec {
+    /// That of a built-in kind.
+    #[must_use]
+    pub fn built_in(rules: &'static dyn Rules, media: StorageMedia) -> Self {
+        Self { rules: RulesRef::Static(rules), media }
+    }
+
     /// The bytes to store: without resource version and self link.
-    pub(crate) fn encode(&self, object: &mut dyn Object) -> Bytes {
+    pub fn encode(&self, object: &mut dyn Object) -> Bytes {
         let meta = object.meta_mut();
         meta.resource_version.clear();
         meta.self_link.clear();
@@ -53,7 +59,10 @@ impl ObjectCodec {
     }
 
     /// Reads an object as the version that it says it is of, and makes it one of the version that is kept.
-    fn read(&self, value: &[u8]) -> Result<Box<dyn Object>, String> {
+    ///
+    /// # Errors
+    /// Why it cannot be read: it is damaged, of another kind, or of a version that nobody knows.
+    pub fn read(&self, value: &[u8]) -> Result<Box<dyn Object>, String> {
         let mut object = self.rules.new_object();
         match self.other_version(value, &object.api_version())? {
             Some(OtherVersion::Served(other, conversion)) => {

@@ -37,6 +37,7 @@ mod resource_version;
 mod scale;
 mod selection;
 mod services;
+mod shard_selector;
 mod shards;
 mod store;
 mod surroundings;
@@ -45,7 +46,7 @@ mod update;
 mod watch;
 
 pub use binding::bind;
-pub use codec::StorageMedia;
+pub use codec::{ObjectCodec, StorageMedia};
 pub use consistency::Consistency;
 pub use context::{
     Admission, AdmitAll, Change, CreateWhenAbsent, Hooks, Operation, Patch, Replace, RequestCx, RulesRef, Track,
@@ -59,7 +60,6 @@ pub use eviction::evict;
 pub use failure::watch_fault;
 pub use list::List;
 pub use list_options::{LIST_FROM_SNAPSHOT, Reading, WATCH_LIST, default_list_options, validate_list_options};
-pub use metadata::validate_embedded as validate_embedded_metadata;
 pub use observer::{Comparison, WriteObserver};
 pub use registry::{Observers, Registry, RegistryOptions, ResourceStore, Transformers, uncached_by_default};
 pub use resource::{Resource, Setup};
@@ -67,6 +67,8 @@ pub use services::{
     AllocationRecorder, Cidr, DISABLE_DUAL_WRITE, NetworkUse, RepairAction, RepairFinding, RepairReason, RepairReport,
     Scope, ServiceOptions,
 };
+pub use shard_selector::normalized as normalized_shards;
+pub use shards::Shards;
 pub use unreadable::UNSAFE_DELETION;
 pub use watch::Watch;
 pub use watch_cache::{CacheCounts, CacheStats, ChangeEvent, ChangeKind, Event, READ_WAIT_SECONDS, Stored, WatchFault};

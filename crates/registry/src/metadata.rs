@@ -1,12 +1,13 @@
 //! The rules of `metadata`, the same for every kind: what the server fills in and what a client may not do.
 
-use api_machinery::field_path::{ErrorList, FieldError, Path};
+use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::meta::constants::{FINALIZER_DELETE_DEPENDENTS, FINALIZER_ORPHAN_DEPENDENTS};
-use api_machinery::meta::{ManagedFieldsEntry, ObjectMeta, OwnerReference};
+use api_machinery::meta::{ObjectMeta, OwnerReference};
 use api_machinery::names;
 use api_machinery::object::Object;
-use api_machinery::{json, reflect};
+use api_machinery::reflect;
 use base::Rng;
+use kinds::metadata::{negative_generation, validate_common, validate_managers, validate_texts};
 use kinds::rules::{Endpoint, MetadataCheck, RuleContext, Rules};
 
 use crate::observer::Comparison;
@@ -17,10 +18,6 @@ const SUFFIX_LENGTH: usize = 5;
 const MAX_PREFIX_BYTES: usize = 58;
 /// No vowels and nothing that looks like one, so that no word comes out.
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-/// The longest `managedFields[].manager`.
-const MAX_MANAGER_BYTES: usize = 128;
-/// The longest `managedFields[].subresource`.
-const MAX_SUBRESOURCE_BYTES: usize = 256;
 /// Finalizers of core kinds that need no domain.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", FINALIZER_ORPHAN_DEPENDENTS, FINALIZER_DELETE_DEPENDENTS];
 
@@ -116,27 +113,6 @@ pub(crate) fn validate_path_segment(meta: &ObjectMeta) -> ErrorList {
     errors
 }
 
-/// Checks the metadata of an object that stands within another: the rules of its kind are not known, and it needs no name.
-#[must_use]
-pub fn validate_embedded(meta: &ObjectMeta, path: &Path) -> ErrorList {
-    let mut errors = ErrorList::new();
-    if !meta.name.is_empty() {
-        errors.push_invalid(&path.child("name"), &meta.name, names::path_segment_name(&meta.name));
-    }
-    if !meta.namespace.is_empty() {
-        errors.push_invalid(&path.child("namespace"), &meta.namespace, names::dns1123_label(&meta.namespace));
-    }
-    if meta.generation < 0 {
-        errors.push(negative_generation(meta, path));
-    }
-    validate_common(meta, path, &mut errors);
-    errors
-}
-
-fn negative_generation(meta: &ObjectMeta, path: &Path) -> FieldError {
-    path.child("generation").invalid(meta.generation, "must be greater than or equal to 0")
-}
-
 /// What is wrong with metadata on an update. Upstream looks at it for every kind, and most kinds look again.
 pub(crate) struct Looks {
     /// What every kind is told.
@@ -219,62 +195,6 @@ fn validate_kept(meta: &ObjectMeta, old: &ObjectMeta, path: &Path, errors: &mut 
     }
 }
 
-fn validate_common(meta: &ObjectMeta, path: &Path, errors: &mut ErrorList) {
-    validate_texts(meta, path, errors);
-    validate_finalizers(&meta.finalizers, &path.child("finalizers"), errors);
-    validate_managers(meta, path, errors);
-}
-
-fn validate_texts(meta: &ObjectMeta, path: &Path, errors: &mut ErrorList) {
-    errors.extend(names::labels(&path.child("labels"), &meta.labels));
-    errors.extend(names::annotations(&path.child("annotations"), &meta.annotations));
-    validate_owners(&meta.owner_references, &path.child("ownerReferences"), errors);
-}
-
-fn validate_managers(meta: &ObjectMeta, path: &Path, errors: &mut ErrorList) {
-    for (index, entry) in meta.managed_fields.iter().enumerate() {
-        validate_manager(entry, &path.child("managedFields").index(index), errors);
-    }
-}
-
-/// References are told apart by no index.
-fn validate_owners(owners: &[OwnerReference], path: &Path, errors: &mut ErrorList) {
-    let mut controller: Option<&OwnerReference> = None;
-    for owner in owners {
-        // Two slashes are no group and version; what has none is a version alone.
-        let parts: Vec<&str> = owner.api_version.split('/').collect();
-        if parts.len() > 2 || parts.last().is_none_or(|version| version.is_empty()) {
-            let value = owner.api_version.as_str();
-            errors.push(path.child("apiVersion").invalid(value, "version must not be empty"));
-        }
-        for (field, value) in [("kind", &owner.kind), ("name", &owner.name), ("uid", &owner.uid)] {
-            if value.is_empty() {
-                errors.push(path.child(field).invalid(value.as_str(), "must not be empty"));
-            }
-        }
-        if owner.api_version == "v1" && owner.kind == "Event" {
-            let value = reference_json(owner);
-            errors.push(path.invalid(value, "/v1, Kind=Event is disallowed from being an owner"));
-        }
-        if owner.controller == Some(true) {
-            if let Some(first) = controller {
-                let detail = format!(
-                    "Only one reference can have Controller set to true. Found \"true\" in references for {}/{} and {}/{}",
-                    first.kind, first.name, owner.kind, owner.name
-                );
-                let all = owners.iter().map(|owner| json::encode(owner)).collect::<Vec<_>>().join(",");
-                errors.push(path.invalid(api_machinery::field_path::BadValue::json(format!("[{all}]")), detail));
-            } else {
-                controller = Some(owner);
-            }
-        }
-    }
-}
-
-fn reference_json(owner: &OwnerReference) -> api_machinery::field_path::BadValue {
-    api_machinery::field_path::BadValue::json(json::encode(owner))
-}
-
 /// Finalizers of most kinds that the release brings need a domain, but for the few of the system.
 fn validate_standard_finalizers(rules: &dyn Rules, meta: &ObjectMeta, path: &Path, errors: &mut ErrorList) {
     if !rules.lifecycle().qualified_finalizers {
@@ -285,37 +205,6 @@ fn validate_standard_finalizers(rules: &dyn Rules, meta: &ObjectMeta, path: &Pat
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
             errors.push(path.child("finalizers").index(index).invalid(finalizer.as_str(), detail));
         }
-    }
-}
-
-fn validate_finalizers(finalizers: &[String], path: &Path, errors: &mut ErrorList) {
-    for finalizer in finalizers {
-        errors.push_invalid(path, finalizer, names::qualified_name(finalizer));
-    }
-    let has = |wanted: &str| finalizers.iter().any(|finalizer| finalizer == wanted);
-    if has(FINALIZER_ORPHAN_DEPENDENTS) && has(FINALIZER_DELETE_DEPENDENTS) {
-        let all = api_machinery::field_path::BadValue::list(finalizers);
-        errors.push(path.invalid(all, "finalizer orphan and foregroundDeletion cannot be both set"));
-    }
-}
-
-fn validate_manager(entry: &ManagedFieldsEntry, path: &Path, errors: &mut ErrorList) {
-    if !matches!(entry.operation.as_str(), "Apply" | "Update") {
-        errors.push(path.child("operation").invalid(entry.operation.as_str(), "must be `Apply` or `Update`"));
-    }
-    if !entry.fields_type.is_empty() && entry.fields_type != "FieldsV1" {
-        errors.push(path.child("fieldsType").invalid(entry.fields_type.as_str(), "must be `FieldsV1`"));
-    }
-    if entry.manager.len() > MAX_MANAGER_BYTES {
-        errors.push(path.child("manager").too_long(MAX_MANAGER_BYTES));
-    }
-    let is_printable = |c: char| !c.is_control() && (c == ' ' || !c.is_whitespace());
-    for (index, c) in entry.manager.char_indices().filter(|(_, c)| !is_printable(*c)) {
-        let detail = format!("invalid character U+{:04X} (at position {index})", u32::from(c));
-        errors.push(path.child("manager").invalid(entry.manager.as_str(), detail));
-    }
-    if entry.subresource.len() > MAX_SUBRESOURCE_BYTES {
-        errors.push(path.child("subresource").too_long(MAX_SUBRESOURCE_BYTES));
     }
 }
 
@@ -343,6 +232,8 @@ pub(crate) fn revert_idle_timestamps(object: &mut dyn Object, live: &dyn Object)
 
 #[cfg(test)]
 mod tests {
+    use api_machinery::json;
+
     use super::*;
 
     #[test]
@@ -404,11 +295,6 @@ mod tests {
         ] {
             assert_eq!(told(group, resource, finalizer), expected, "{resource} {finalizer}");
         }
-        let mut errors = ErrorList::new();
-        validate_finalizers(&["orphan".into(), "foregroundDeletion".into()], &Path::new("f"), &mut errors);
-        let expected = "f: Invalid value: [\"orphan\",\"foregroundDeletion\"]: finalizer orphan and foregroundDeletion \
-                        cannot be both set";
-        assert_eq!(texts(&errors), [expected]);
     }
 
     #[test]

@@ -13,6 +13,9 @@ use watch_cache::Stored;
 use crate::context::{Change, CreateWhenAbsent, Hooks, RequestCx, RulesRef};
 use crate::resource::Resource;
 
+/// What changes are shown as the wanted replicas of an object that does not say, as upstream does.
+const UNSAID: i32 = i32::MIN;
+
 /// A change of the scale, as a change of the object that has it.
 struct ScaleChange<'a> {
     rules: &'a RulesRef,
@@ -22,10 +25,15 @@ struct ScaleChange<'a> {
 impl Change for ScaleChange<'_> {
     fn apply(&self, live: Option<&dyn Object>) -> Result<Box<dyn Object>, ApiError> {
         let live = live.ok_or_else(|| ApiError::internal("a scale needs an object"))?;
-        let mut shown = scale_of(self.rules, live)?;
+        let scale = self.rules.scale(live).ok_or_else(ApiError::unknown_resource)?;
+        let replicas = scale.spec_replicas.clone();
+        let mut shown = shown(live, replicas.clone().unwrap_or(UNSAID), scale);
         shown.metadata.managed_fields.clone_from(&live.meta().managed_fields);
         let wanted = self.change.apply(Some(&shown))?;
         let wanted = wanted.downcast_ref::<Scale>().ok_or_else(|| ApiError::bad_request("expected a Scale"))?;
+        if let (Err(path), UNSAID) = (replicas, wanted.spec.replicas) {
+            return Err(ApiError::bad_request(format!("the spec replicas field {path:?} cannot be empty")));
+        }
         check(wanted)?;
         let mut object = live.clone_object();
         // Pinned where the client pinned it; the update checks it.
@@ -49,7 +57,7 @@ impl Resource {
     /// The scale of an object.
     ///
     /// # Errors
-    /// When there is no such object, or its kind has no scale.
+    /// When there is no such object, its kind has no scale, or it does not say how many replicas it wants.
     pub async fn scale(&self, cx: &RequestCx, name: &str) -> Result<Scale, ApiError> {
         let item = self.get(cx, name, "").await?;
         scale_of(&self.rules, item.object())
@@ -76,8 +84,14 @@ impl Resource {
 
 fn scale_of(rules: &RulesRef, object: &dyn Object) -> Result<Scale, ApiError> {
     let scale = rules.scale(object).ok_or_else(ApiError::unknown_resource)?;
+    let missing = |path: &String| ApiError::internal(format!("the spec replicas field {path:?} does not exist"));
+    let replicas = *scale.spec_replicas.as_ref().map_err(missing)?;
+    Ok(shown(object, replicas, scale))
+}
+
+fn shown(object: &dyn Object, replicas: i32, scale: kinds::rules::Scale) -> Scale {
     let mut shown = Scale {
-        spec: ScaleSpec { replicas: scale.spec_replicas },
+        spec: ScaleSpec { replicas },
         status: ScaleStatus { replicas: scale.status_replicas, selector: scale.selector },
         ..Scale::default()
     };
@@ -87,7 +101,7 @@ fn scale_of(rules: &RulesRef, object: &dyn Object) -> Result<Scale, ApiError> {
     shown.metadata.uid = meta.uid.clone();
     shown.metadata.resource_version = meta.resource_version.clone();
     shown.metadata.creation_timestamp = meta.creation_timestamp;
-    Ok(shown)
+    shown
 }
 
 fn check(scale: &Scale) -> Result<(), ApiError> {

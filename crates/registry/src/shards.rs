@@ -8,7 +8,7 @@ const UID: &str = "object.metadata.uid";
 
 /// Some shards of a collection.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Shards {
+pub struct Shards {
     is_by_uid: bool,
     /// Half open; the end may be one more than the largest hash.
     ranges: Vec<(u128, u128)>,
@@ -16,7 +16,8 @@ pub(crate) struct Shards {
 
 impl Shards {
     /// Reads what the server has brought into its one form; nothing where it is none of that.
-    pub(crate) fn parse(selector: &str) -> Option<Self> {
+    #[must_use]
+    pub fn parse(selector: &str) -> Option<Self> {
         let mut shards = Self { is_by_uid: selector.starts_with(&format!("{RANGE}{UID},")), ranges: Vec::new() };
         for range in selector.split(" || ") {
             let mut parts = range.strip_prefix(RANGE)?.strip_suffix(')')?.split(", ").skip(1).map(bound);
@@ -26,7 +27,8 @@ impl Shards {
     }
 
     /// Whether an object is in one of them.
-    pub(crate) fn have(&self, meta: &ObjectMeta) -> bool {
+    #[must_use]
+    pub fn have(&self, meta: &ObjectMeta) -> bool {
         let text = if self.is_by_uid { &meta.uid } else { &meta.namespace };
         let hash = u128::from(fnv64(text.as_bytes()));
         self.ranges.iter().any(|(start, end)| (*start..*end).contains(&hash))

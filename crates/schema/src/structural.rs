@@ -24,7 +24,7 @@ pub use field_path::field_path;
 pub use formats::is_known as is_known_format;
 pub use list_types::check_list_types;
 pub use pattern::compile as compile_pattern;
-pub use prune::prune;
+pub use prune::{is_pruned, prune};
 pub use rules::Rules;
 pub use validate::{MAX_ERRORS, validate, validate_update};
 pub use validation_rule::ValidationRule;

@@ -19,7 +19,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: false,
     passes: Passes::Validating,
     reads: &[],
-    configuration: Some(|value, _| Ok(Arc::new(Configuration::read(value)?))),
+    configuration: Some(|stated| Ok(Arc::new(Configuration::read(stated.value)?))),
     build: |settings| {
         let configuration: Arc<Configuration> = settings.configured.get().unwrap_or_default();
         Box::new(EventRateLimit { limits: configuration.limits.iter().map(Enforced::new).collect() })
@@ -102,17 +102,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::Settings;
     use crate::plugins::testing::{Fixture, create};
+    use crate::{Settings, Stated};
 
     fn plugin(limits: serde_json::Value) -> Box<dyn Plugin> {
         let value = json!({
             "apiVersion": "eventratelimit.admission.k8s.io/v1alpha1", "kind": "Configuration", "limits": limits,
         });
         let mut settings = Settings::default();
-        settings
-            .configured
-            .put((ENTRY.configuration.unwrap())(Some(&value), component_helpers::taints::Comparing::Texts).unwrap());
+        settings.configured.put((ENTRY.configuration.unwrap())(Stated::by_default(&value)).unwrap());
         (ENTRY.build)(&settings)
     }
 

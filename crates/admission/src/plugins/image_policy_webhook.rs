@@ -29,7 +29,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: false,
     passes: Passes::Validating,
     reads: &[],
-    configuration: Some(|value, _| Ok(Arc::new(ImagePolicyConfig::read(value)?))),
+    configuration: Some(|stated| Ok(Arc::new(ImagePolicyConfig::read(stated.value)?))),
     build: |settings| {
         let config: Arc<ImagePolicyConfig> = settings.configured.get().unwrap_or_default();
         Box::new(ImagePolicyWebhook::new(&config))

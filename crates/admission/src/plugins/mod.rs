@@ -19,6 +19,7 @@ mod mutating_webhook;
 mod namespace_auto_provision;
 mod namespace_exists;
 mod namespace_lifecycle;
+mod node_audiences;
 mod node_declared_features;
 mod node_labels;
 mod node_pod_certificates;

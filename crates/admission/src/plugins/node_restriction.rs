@@ -6,19 +6,29 @@ use api_machinery::status::ApiError;
 use api_types::authentication_v1::{TokenRequest, UserInfo};
 use api_types::certificates_v1::CertificateSigningRequest;
 use api_types::core_v1::constants::MIRROR_POD_ANNOTATION_KEY;
-use api_types::core_v1::{Node, PersistentVolumeClaim, Pod, ServiceAccount};
+use api_types::core_v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod, ServiceAccount};
+use api_types::resource_v1::ResourceSlice;
+use api_types::resource_v1beta1::ResourceSlice as FirstSlice;
+use api_types::storage_v1::CSIDriver;
 use async_trait::async_trait;
 use pki::CertificateRequest;
 
 use super::node_references::api_reference;
-use super::{node_labels, node_pod_certificates};
-use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry, ResourceAttributes};
+use super::{node_audiences, node_labels, node_pod_certificates};
+use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry};
 
 pub(super) const ENTRY: PluginEntry = PluginEntry {
     name: "NodeRestriction",
     enabled_by_default: false,
     passes: Passes::Mutating,
-    reads: &[&Node::TYPE, &Pod::TYPE, &ServiceAccount::TYPE],
+    reads: &[
+        &Node::TYPE,
+        &Pod::TYPE,
+        &ServiceAccount::TYPE,
+        &CSIDriver::TYPE,
+        &PersistentVolumeClaim::TYPE,
+        &PersistentVolume::TYPE,
+    ],
     configuration: None,
     build: |settings| {
         Box::new(NodeRestriction {
@@ -85,6 +95,7 @@ impl Plugin for NodeRestriction {
             ("certificates.k8s.io", "podcertificaterequests", _) => {
                 node_pod_certificates::check(cx, attributes, node, object)
             }
+            ("resource.k8s.io", "resourceslices", _) => by.slice(object, old),
             ("storage.k8s.io", "csinodes", _) if attributes.name != node => {
                 by.refuse("can only access CSINode with the same name as the requesting node")
             }
@@ -308,38 +319,28 @@ impl ByNode<'_> {
         }
         match request.filter(|_| self.rules.audiences).map(|request| request.spec.audiences.as_slice()) {
             Some([_, _, ..]) => self.refuse("node may only request 0 or 1 audiences"),
-            Some(audiences) => self.audience(&pod, audiences.first().map_or("", String::as_str)).await,
+            Some(audiences) => {
+                let audience = audiences.first().map_or("", String::as_str);
+                node_audiences::check(self.cx, self.attributes, &pod, audience).await
+            }
             None => Ok(()),
         }
     }
 
-    /// The audience must be one that the pod asks for.
-    async fn audience(&self, pod: &Pod, audience: &str) -> Result<(), ApiError> {
-        let projected = pod.spec.volumes.iter().filter_map(|volume| volume.volume_source.projected.as_ref());
-        let mut tokens =
-            projected.flat_map(|source| &source.sources).filter_map(|source| source.service_account_token.as_ref());
-        if tokens.any(|token| token.audience == audience) {
+    /// A node tells of its own devices only. Which node a slice is of never changes.
+    fn slice(&self, object: Option<&dyn Object>, old: Option<&dyn Object>) -> Result<(), ApiError> {
+        let (verb, slice) = match self.attributes.operation {
+            Operation::Create => ("create", object),
+            Operation::Delete => ("delete", old),
+            Operation::Update | Operation::Connect => return Ok(()),
+        };
+        let Some(slice) = slice else { return Ok(()) };
+        let current = slice.downcast_ref::<ResourceSlice>().and_then(|own| own.spec.node_name.as_deref());
+        let first = slice.downcast_ref::<FirstSlice>().map(|own| own.spec.node_name.as_str());
+        if current.or(first) == Some(self.node) {
             return Ok(());
         }
-        let user = &self.attributes.user;
-        let name = &self.attributes.name;
-        let (verb, namespace) = ("request-serviceaccounts-token-audience", &self.attributes.namespace);
-        if self
-            .cx
-            .lookup
-            .is_allowed(
-                user,
-                &ResourceAttributes { verb, resource: audience, namespace, name, ..ResourceAttributes::default() },
-            )
-            .await
-        {
-            return Ok(());
-        }
-        self.refuse(format_args!(
-            "audience {audience:?} not found in pod spec volume, {} is not authorized to request tokens for this \
-             audience",
-            user.username
-        ))
+        self.refuse(format_args!("can only {verb} ResourceSlice with the same NodeName as the requesting node"))
     }
 
     /// A certificate for a kubelet is asked for by that kubelet alone.

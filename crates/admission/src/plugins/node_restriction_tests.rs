@@ -227,3 +227,41 @@ async fn a_status_brings_neither_labels_nor_claims() {
     refused(outcome, "can only update pod status for pods with spec.nodeName set to itself");
     plugin.mutate(&context, &attributes, Some(&mut mine.clone()), Some(&mine)).await.unwrap();
 }
+
+#[tokio::test]
+async fn slices_are_those_of_the_nodes_own_devices() {
+    let (plugin, fixture) = ((ENTRY.build)(&Settings::default()), fixture());
+    let context = fixture.context();
+    let slice = |node: Option<&str>| -> Box<dyn Object> {
+        let mut slice = ResourceSlice::default();
+        slice.spec.node_name = node.map(str::to_owned);
+        Box::new(slice)
+    };
+    let first = |node: &str| -> Box<dyn Object> {
+        let mut slice = FirstSlice::default();
+        slice.spec.node_name = node.into();
+        Box::new(slice)
+    };
+    for (mut slice, is_own) in [
+        (slice(Some("n1")), true),
+        (slice(Some("n2")), false),
+        (slice(None), false),
+        (first("n1"), true),
+        (first("n2"), false),
+    ] {
+        for (operation, verb) in [(Operation::Create, "create"), (Operation::Delete, "delete")] {
+            let attributes = Attributes { operation, ..by_node("resource.k8s.io", "resourceslices", "x") };
+            let outcome = match operation {
+                Operation::Delete => plugin.mutate(&context, &attributes, None, Some(&*slice)).await,
+                _ => plugin.mutate(&context, &attributes, Some(&mut *slice), None).await,
+            };
+            match is_own {
+                true => outcome.unwrap(),
+                false => refused(outcome, &format!("can only {verb} ResourceSlice with the same NodeName as the")),
+            }
+        }
+        let update = Attributes { operation: Operation::Update, ..by_node("resource.k8s.io", "resourceslices", "x") };
+        let old = slice.clone_object();
+        plugin.mutate(&context, &update, Some(&mut *slice), Some(&*old)).await.unwrap();
+    }
+}

@@ -18,7 +18,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: false,
     passes: Passes::Both,
     reads: &[&Namespace::TYPE],
-    configuration: Some(|value, _| Ok(Arc::new(Configuration::read(value)?))),
+    configuration: Some(|stated| Ok(Arc::new(Configuration::read(stated.value)?))),
     build: |settings| Box::new(PodNodeSelector(settings.configured.get().unwrap_or_default())),
 };
 
@@ -159,8 +159,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::Settings;
     use crate::plugins::testing::{Fixture, create};
+    use crate::{Settings, Stated};
 
     fn namespace(name: &str, selector: Option<&str>) -> Namespace {
         let mut namespace = Namespace::default();
@@ -181,9 +181,7 @@ mod tests {
         ]);
         let value = json!({MEMBER: {OF_CLUSTER: "env=test", "listed": "zone=a,env=x"}});
         let mut settings = Settings::default();
-        settings
-            .configured
-            .put((ENTRY.configuration.unwrap())(Some(&value), component_helpers::taints::Comparing::Texts).unwrap());
+        settings.configured.put((ENTRY.configuration.unwrap())(Stated::by_default(&value)).unwrap());
         let plugin = (ENTRY.build)(&settings);
         let conflict =
             "pods \"x\" is forbidden: pod node label selector conflicts with its namespace node label selector";

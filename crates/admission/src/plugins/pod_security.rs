@@ -1,7 +1,7 @@
 //! PodSecurity: the Pod Security Standards, by the labels of a namespace. Pods that break what a namespace enforces are
 //! refused; what it warns of is told in warnings, for pods and for what makes them.
+//! What was decided by which policy is told to the audit log in annotations.
 //!
-//! Deliberately not here: audit annotations, as there is no audit log.
 //! See <https://kubernetes.io/docs/concepts/security/pod-security-standards/>.
 
 mod baseline;
@@ -26,7 +26,10 @@ use api_types::batch_v1::{CronJob, Job};
 use api_types::core_v1::{Namespace, Pod, PodSpec, PodTemplate, PodTemplateSpec, ReplicationController};
 use async_trait::async_trait;
 
-use crate::{Attributes, Context, Operation, Passes, Plugin, PluginEntry, PodSecurityEvaluation, PodSecurityRequest};
+use crate::{
+    Attributes, Context, Operation, Passes, Plugin, PluginEntry, PodSecurityEvaluation, PodSecurityFailure,
+    PodSecurityRequest,
+};
 use config::PodSecurityConfig;
 use policy::{Level, LevelVersion, Policy};
 use subject::Subject;
@@ -36,7 +39,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: true,
     passes: Passes::Validating,
     reads: &[&Namespace::TYPE, &Pod::TYPE],
-    configuration: Some(|value, _| Ok(Arc::new(PodSecurityConfig::read(value.unwrap_or(&Value::Null))?))),
+    configuration: Some(|stated| Ok(Arc::new(PodSecurityConfig::read(stated.value.unwrap_or(&Value::Null))?))),
     build: |settings| Box::new(PodSecurity(settings.configured.get().unwrap_or_default())),
 };
 
@@ -132,26 +135,33 @@ impl Plugin for PodSecurity {
         if let Some(pod) = object.downcast_ref::<Pod>() {
             return check_pod(config, cx, attributes, pod, old.and_then(|old| old.downcast_ref())).await;
         }
-        let Some(template) = template(object) else { return Ok(()) };
-        let policy = policy_of(config, cx, attributes).await?;
-        if config.exempts_class(template.spec.runtime_class_name.as_deref()) {
-            return exempt(cx, attributes, "runtimeClass");
-        }
-        audit(cx, attributes, &policy.audit, &template.metadata, &template.spec);
-        warn(cx, attributes, &policy.warn, &template.metadata, &template.spec);
-        Ok(())
+        check_controller(config, cx, attributes, object).await
     }
 }
 
-/// The policy of the request's namespace.
-async fn policy_of(config: &PodSecurityConfig, cx: &Context, attributes: &Attributes) -> Result<Policy, ApiError> {
-    let name = &attributes.namespace;
-    match cx.lookup.namespace(name).await {
-        Ok(namespace) => Ok(Policy::of(&namespace.metadata.labels, &config.defaults, &mut ErrorList::new())),
-        Err(_) => {
-            cx.recorder.pod_security_failed(&request(attributes));
-            Err(ApiError::internal(format_args!("failed to lookup namespace {name:?}")))
-        }
+/// The policy of the request's namespace, and what is wrong with the labels that say it.
+///
+/// # Errors
+/// Fails where the namespace cannot be had, which is told in the metrics.
+async fn policy_of(
+    config: &PodSecurityConfig,
+    cx: &Context,
+    attributes: &Attributes,
+) -> Result<(Policy, ErrorList), ApiError> {
+    let found = cx.lookup.namespace(&attributes.namespace).await;
+    let namespace = found.inspect_err(|_| {
+        cx.recorder.pod_security_failed(&request(attributes), PodSecurityFailure::Fatal);
+    })?;
+    let mut errors = ErrorList::new();
+    let policy = Policy::of(&namespace.metadata.labels, &config.defaults, &mut errors);
+    Ok((policy, errors))
+}
+
+/// Labels that make no sense count as the strictest or as none; that they do is for the audit log.
+fn note_misread(cx: &Context, attributes: &Attributes, errors: &ErrorList) {
+    if !errors.is_empty() {
+        annotate(attributes, "error", format!("Failed to parse policy: {errors}"));
+        cx.recorder.pod_security_failed(&request(attributes), PodSecurityFailure::Misread);
     }
 }
 
@@ -196,6 +206,35 @@ fn warn(cx: &Context, attributes: &Attributes, level: &LevelVersion, metadata: &
     }
 }
 
+/// What makes pods is never refused, whatever goes wrong: its pods will be looked at.
+async fn check_controller(
+    config: &PodSecurityConfig,
+    cx: &Context,
+    attributes: &Attributes,
+    object: &dyn Object,
+) -> Result<(), ApiError> {
+    let (policy, errors) = match policy_of(config, cx, attributes).await {
+        Ok(read) => read,
+        Err(error) => {
+            let name = &attributes.namespace;
+            annotate(attributes, "error", format!("failed to lookup namespace {name:?}: {error}"));
+            return Ok(());
+        }
+    };
+    let asks_nothing = [policy.audit, policy.warn].iter().all(|mode| mode.level == Level::Privileged);
+    if errors.is_empty() && asks_nothing {
+        return Ok(());
+    }
+    let Some(template) = template(object) else { return Ok(()) };
+    if config.exempts_class(template.spec.runtime_class_name.as_deref()) {
+        return exempt(cx, attributes, "runtimeClass");
+    }
+    note_misread(cx, attributes, &errors);
+    audit(cx, attributes, &policy.audit, &template.metadata, &template.spec);
+    warn(cx, attributes, &policy.warn, &template.metadata, &template.spec);
+    Ok(())
+}
+
 async fn check_pod(
     config: &PodSecurityConfig,
     cx: &Context,
@@ -203,18 +242,25 @@ async fn check_pod(
     pod: &Pod,
     old: Option<&Pod>,
 ) -> Result<(), ApiError> {
-    let policy = policy_of(config, cx, attributes).await?;
+    let (policy, errors) = policy_of(config, cx, attributes).await.map_err(|error| {
+        let failed = ApiError::internal(format_args!("failed to lookup namespace {:?}", attributes.namespace));
+        annotate(attributes, "error", format!("{}: {error}", failed.message));
+        failed
+    })?;
+    if errors.is_empty() && policy.is_privileged() {
+        // Whichever versions the labels name.
+        annotate(attributes, "enforce-policy", LevelVersion::default().to_string());
+        record(cx, attributes, "enforce", &policy.enforce, true);
+        return Ok(());
+    }
     if old.is_some_and(|old| !matters(&pod.spec, &old.spec)) {
         return Ok(());
     }
     if config.exempts_class(pod.spec.runtime_class_name.as_deref()) {
         return exempt(cx, attributes, "runtimeClass");
     }
+    note_misread(cx, attributes, &errors);
     annotate(attributes, "enforce-policy", policy.enforce.to_string());
-    if policy.is_privileged() {
-        record(cx, attributes, "enforce", &policy.enforce, true);
-        return Ok(());
-    }
     let violations_of_enforced = violations(&policy.enforce, &pod.metadata, &pod.spec);
     record(cx, attributes, "enforce", &policy.enforce, violations_of_enforced.is_none());
     audit(cx, attributes, &policy.audit, &pod.metadata, &pod.spec);

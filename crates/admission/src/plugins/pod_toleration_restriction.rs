@@ -19,7 +19,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: false,
     passes: Passes::Both,
     reads: &[&Namespace::TYPE],
-    configuration: Some(|value, comparing| Ok(Arc::new(Configuration::read(value, comparing)?))),
+    configuration: Some(|stated| Ok(Arc::new(Configuration::read(stated)?))),
     build: |settings| Box::new(PodTolerationRestriction(settings.configured.get().unwrap_or_default())),
 };
 
@@ -116,11 +116,11 @@ impl Plugin for PodTolerationRestriction {
 mod config {
     use api_machinery::api;
     use api_machinery::field_path::{ErrorList, Path};
-    use api_machinery::value::Value;
     use api_types::apiserver_config_v1::decode;
     use api_types::core_v1::Toleration;
-    use component_helpers::taints::Comparing;
     use component_helpers::tolerations::validate_tolerations;
+
+    use crate::Stated;
 
     const API_VERSION: &str = "podtolerationrestriction.admission.k8s.io/v1alpha1";
 
@@ -137,13 +137,13 @@ mod config {
 
     impl Configuration {
         /// Reads it; where there is none, nothing is added and anything allowed.
-        pub(super) fn read(value: Option<&Value>, comparing: Comparing) -> Result<Self, String> {
+        pub(super) fn read(stated: Stated<'_>) -> Result<Self, String> {
             let mut configuration = Self::default();
-            let Some(value) = value else { return Ok(configuration) };
+            let Some(value) = stated.value else { return Ok(configuration) };
             decode(value.clone(), "Configuration", &[API_VERSION], &mut configuration)?;
             let (at, mut errors) = (Path::new("podtolerationrestriction"), ErrorList::new());
-            validate_tolerations(&at.child("default"), &configuration.default, comparing, &mut errors);
-            validate_tolerations(&at.child("whitelist"), &configuration.whitelist, comparing, &mut errors);
+            validate_tolerations(&at.child("default"), &configuration.default, stated.comparing, &mut errors);
+            validate_tolerations(&at.child("whitelist"), &configuration.whitelist, stated.comparing, &mut errors);
             if errors.is_empty() {
                 return Ok(configuration);
             }
@@ -160,15 +160,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::Settings;
     use crate::plugins::testing::{Fixture, create};
+    use crate::{Settings, Stated};
 
     fn plugin_by(rest: &serde_json::Value, comparing: Comparing) -> Result<Box<dyn Plugin>, String> {
         let mut value =
             json!({"apiVersion": "podtolerationrestriction.admission.k8s.io/v1alpha1", "kind": "Configuration"});
         value.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
         let mut settings = Settings::default();
-        settings.configured.put((ENTRY.configuration.unwrap())(Some(&value), comparing)?);
+        let stated = Stated { comparing, ..Stated::by_default(&value) };
+        settings.configured.put((ENTRY.configuration.unwrap())(stated)?);
         Ok((ENTRY.build)(&settings))
     }
 

@@ -33,7 +33,7 @@ pub(super) const ENTRY: PluginEntry = PluginEntry {
     enabled_by_default: true,
     passes: Passes::Validating,
     reads: &[&Quota::TYPE, &DeviceClass::TYPE, &Pod::TYPE, &ResourceClaim::TYPE],
-    configuration: Some(|value, _| Ok(Arc::new(Configuration::read(value)?))),
+    configuration: Some(|stated| Ok(Arc::new(Configuration::read(stated.value)?))),
     build: |settings| {
         let configuration = settings.configured.get().unwrap_or_default();
         let extended_resources = settings.extended_resources;
@@ -129,10 +129,9 @@ fn acts_on(evaluator: &Evaluator, attributes: &Attributes, object: &dyn Object, 
             old.is_some_and(|old| terminates(old) != terminates(object))
         }
         Evaluator::Claims if subresource == "status" => {
-            let allocated = |object: &dyn Object| {
-                object.downcast_ref::<PersistentVolumeClaim>().map(|claim| claim.status.allocated_resources.clone())
-            };
-            !creates && old.is_some_and(|old| allocated(old) != allocated(object))
+            // Upstream means those that change what was allocated, and compares the places of the amounts in memory.
+            let is_claim = |object: &dyn Object| object.downcast_ref::<PersistentVolumeClaim>().is_some();
+            is_claim(object) && old.is_some_and(is_claim)
         }
         Evaluator::Services | Evaluator::Claims | Evaluator::DeviceClaims => subresource.is_empty(),
         Evaluator::Pods | Evaluator::Count(_) => creates && subresource.is_empty(),

@@ -320,49 +320,67 @@ fn count(number: usize, singular: &str) -> String {
     if number == 1 { singular.to_owned() } else { format!("{singular}s") }
 }
 
+/// Texts of more bytes than this are not added to: rules that compare items, or that print a whole list for each of its
+/// items, would make an answer of gigabytes of one request.
+const MOST_BYTES: usize = 1 << 20;
+
 /// Errors in the order the rules ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ErrorList(Vec<FieldError>);
+pub struct ErrorList {
+    errors: Vec<FieldError>,
+    /// How long their texts are, roughly.
+    bytes: usize,
+}
 
 impl ErrorList {
     /// An empty list.
     pub const fn new() -> Self {
-        Self(Vec::new())
+        Self { errors: Vec::new(), bytes: 0 }
     }
 
-    /// Appends one error.
+    /// Appends one error, unless the list is full.
     pub fn push(&mut self, error: FieldError) {
-        self.0.push(error);
+        if self.is_full() {
+            return;
+        }
+        let value = error.value.as_ref().map_or(0, |value| value.text().len());
+        self.bytes += error.field.len() + value + error.detail.len();
+        self.errors.push(error);
+    }
+
+    /// Whether no more errors are taken, so that a rule that may find very many of them can end.
+    pub fn is_full(&self) -> bool {
+        self.bytes > MOST_BYTES
     }
 
     /// Appends an `Invalid` error with the same value for each detail that a named value rule returned.
     pub fn push_invalid(&mut self, path: &Path, value: &str, details: Vec<String>) {
-        self.0.extend(details.into_iter().map(|detail| path.invalid(value, detail)));
+        self.extend(details.into_iter().map(|detail| path.invalid(value, detail)));
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.errors.is_empty()
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.errors.len()
     }
 
     /// The errors in order.
     pub fn iter(&self) -> std::slice::Iter<'_, FieldError> {
-        self.0.iter()
+        self.errors.iter()
     }
 
     /// `Err` with the list unless it is empty.
     pub fn into_result(self) -> Result<(), Self> {
-        if self.0.is_empty() { Ok(()) } else { Err(self) }
+        if self.errors.is_empty() { Ok(()) } else { Err(self) }
     }
 
     /// Status causes, one for each error, repeats included.
     pub fn causes(&self) -> Vec<Cause> {
-        self.0.iter().map(FieldError::cause).collect()
+        self.errors.iter().map(FieldError::cause).collect()
     }
 }
 
@@ -372,7 +390,7 @@ impl std::error::Error for ErrorList {}
 impl fmt::Display for ErrorList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut seen = HashSet::new();
-        let texts = self.0.iter().map(ToString::to_string).filter(|text| seen.insert(text.clone()));
+        let texts = self.errors.iter().map(ToString::to_string).filter(|text| seen.insert(text.clone()));
         let texts: Vec<String> = texts.collect();
         match texts.as_slice() {
             [only] => f.write_str(only),
@@ -383,13 +401,15 @@ impl fmt::Display for ErrorList {
 
 impl Extend<FieldError> for ErrorList {
     fn extend<I: IntoIterator<Item = FieldError>>(&mut self, errors: I) {
-        self.0.extend(errors);
+        errors.into_iter().for_each(|error| self.push(error));
     }
 }
 
 impl FromIterator<FieldError> for ErrorList {
     fn from_iter<I: IntoIterator<Item = FieldError>>(errors: I) -> Self {
-        Self(errors.into_iter().collect())
+        let mut list = Self::new();
+        list.extend(errors);
+        list
     }
 }
 
@@ -398,7 +418,7 @@ impl IntoIterator for ErrorList {
     type IntoIter = std::vec::IntoIter<FieldError>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
+        self.errors.into_iter()
     }
 }
 
@@ -407,13 +427,13 @@ impl<'a> IntoIterator for &'a ErrorList {
     type IntoIter = std::slice::Iter<'a, FieldError>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.iter()
+        self.errors.iter()
     }
 }
 
 impl From<FieldError> for ErrorList {
     fn from(error: FieldError) -> Self {
-        Self(vec![error])
+        Self::from_iter([error])
     }
 }
 

@@ -58,3 +58,15 @@ fn lists_join_distinct_texts() {
     assert!(ErrorList::new().into_result().is_ok());
     assert!(list.into_result().is_err());
 }
+
+/// What one request can make of errors is bounded, however its mistakes multiply.
+#[test]
+fn lists_take_errors_up_to_a_size() {
+    let long = Path::new("a").invalid("x".repeat(1000), "");
+    let mut errors = ErrorList::new();
+    errors.extend(std::iter::repeat_n(long, 5000));
+    assert!(errors.is_full());
+    assert_eq!(errors.len(), (1 << 20) / 1003 + 1);
+    let whole = ErrorList::from(Path::new("a").invalid("x".repeat(1 << 21), ""));
+    assert_eq!(whole.len(), 1, "the first error is there however long it is");
+}

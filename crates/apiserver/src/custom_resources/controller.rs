@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use registry::{ChangeKind, Event, Resource, Stored};
 use tokio::sync::mpsc;
 
-use super::cleanup::Emptied;
+use super::cleanup::{Cleanup, Progress, Report};
 use super::facts::CustomInfo;
 use super::install::Installed;
 use super::known::{Definitions, Known, NameKind};
@@ -30,8 +30,8 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// How long the former versions of a definition stay in service while the cache of the new ones fills.
 const FILL_LIMIT: Duration = Duration::from_secs(5);
-/// How many definitions may have been emptied and not yet noticed; more wait.
-const EMPTIED_MAX: usize = 16;
+/// How many reports of objects that are deleted may not have been noticed yet; more wait.
+const REPORTS_MAX: usize = 16;
 /// How many events are taken note of before anything is done about them: whoever installs a thousand definitions changes
 /// some of them again at once.
 const EVENTS_MAX: usize = 500;
@@ -43,6 +43,17 @@ struct InService {
     names: CustomResourceDefinitionNames,
     installed: Installed,
 }
+
+/// How far the objects of a definition have gone, and whether the definition tells so. That is told once: several servers
+/// would tell each other for ever.
+struct Ending {
+    progress: Progress,
+    is_told: bool,
+}
+
+/// Groups and resources of which the objects of a definition would be those that the server itself has.
+const BUILT_IN: [(&str, &str); 2] =
+    [("apiregistration.k8s.io", "apiservices"), ("apiextensions.k8s.io", "customresourcedefinitions")];
 
 /// The hook `start-apiextensions-controllers`; it is done once the definitions that were there are in service.
 pub(super) struct DefinitionController {
@@ -75,7 +86,7 @@ impl PostStartHook for DefinitionController {
             heard: BTreeMap::new(),
             cleanups: BTreeMap::new(),
             judgements: Judgements::default(),
-            emptied: mpsc::channel(EMPTIED_MAX),
+            reports: mpsc::channel(REPORTS_MAX),
             ready: Mutex::new(Some(ready)),
         };
         cx.tasks().spawn_cancellable("custom-resource-definitions", follower.run());
@@ -104,10 +115,10 @@ struct Follower {
     /// The definitions that events have told of and nobody has looked at yet, as the last of them had it: they may be at rest
     /// already.
     heard: BTreeMap<String, Arc<Stored>>,
-    /// The definitions whose objects are being deleted, by uid, and whether all are gone.
-    cleanups: BTreeMap<String, bool>,
+    /// The definitions whose objects are being deleted, by uid.
+    cleanups: BTreeMap<String, Ending>,
     judgements: Judgements,
-    emptied: (mpsc::Sender<Emptied>, mpsc::Receiver<Emptied>),
+    reports: (mpsc::Sender<Report>, mpsc::Receiver<Report>),
     ready: Mutex<Option<tokio::sync::oneshot::Sender<()>>>,
 }
 
@@ -133,9 +144,11 @@ impl Follower {
             let event = tokio::select! {
                 biased;
                 event = watch.next() => event,
-                Some(emptied) = self.emptied.1.recv(), if filling.is_done => {
-                    self.cleanups.insert(emptied.uid, true);
-                    self.dirty.entry(emptied.name).or_default();
+                Some(report) = self.reports.1.recv(), if filling.is_done => {
+                    if let Some(ending) = self.cleanups.get_mut(&report.uid) {
+                        *ending = Ending { progress: report.progress, is_told: false };
+                        self.dirty.entry(report.name).or_default();
+                    }
                     self.reconcile().await;
                     continue;
                 }
@@ -335,21 +348,18 @@ impl Follower {
         if may_be_served(&definition) {
             self.put_into_service(&definition).await?;
         }
-        let now = self.cx.clock().wall().into();
-        let of_cleanup = self.cleanups.get(&definition.metadata.uid).copied();
-        if let Some(info) = self.installed.get(&name).and_then(|own| own.installed.infos.first().cloned())
-            && of_cleanup != Some(true)
-        {
-            if of_cleanup.is_none() {
-                let reason = ("InstanceDeletionInProgress", "CustomResource deletion is in progress");
-                conditions::set(&mut definition, ("Terminating", true), reason, now);
-                let Some(written) = self.write_status(definition).await? else { return Ok(()) };
-                self.empty(written.get(), info);
+        let info = self.installed.get(&name).and_then(|own| own.installed.infos.first().cloned());
+        let plural = definition.spec.names.plural.as_str();
+        let reason = match (self.cleanups.get(&definition.metadata.uid).map(|ending| &ending.progress), info) {
+            _ if BUILT_IN.contains(&(definition.spec.group.as_str(), plural)) => {
+                ("OverlappingBuiltInResource", "instances overlap with built-in resources in storage")
             }
-            return Ok(());
-        }
-        let reason = ("InstanceDeletionCompleted", "removed all instances");
-        conditions::set(&mut definition, ("Terminating", false), reason, now);
+            (Some(Progress::Gone), _) => ("InstanceDeletionCompleted", "removed all instances"),
+            (Some(_), _) => return self.tell_progress(definition).await,
+            (None, Some(info)) => return self.empty(definition, info).await,
+            (None, None) => ("NeverEstablished", "resource was never established"),
+        };
+        conditions::set(&mut definition, ("Terminating", false), reason, self.cx.clock().wall().into());
         let Some(written) = self.write_status(definition).await? else { return Ok(()) };
         let mut definition = written.get().clone();
         definition.metadata.finalizers.retain(|own| own != FINALIZER);
@@ -366,12 +376,44 @@ impl Follower {
 
 impl Follower {
     /// Has the objects of a definition deleted.
-    fn empty(&mut self, definition: &CustomResourceDefinition, info: Arc<CustomInfo>) {
+    async fn empty(&mut self, definition: CustomResourceDefinition, info: Arc<CustomInfo>) -> Result<(), ApiError> {
+        let (name, uid) = (definition.metadata.name.clone(), definition.metadata.uid.clone());
+        if self.write_progress(definition, &Progress::Going).await? {
+            let work = Cleanup { name, uid: uid.clone(), told: self.reports.0.clone() };
+            self.cleanups.insert(uid, Ending { progress: Progress::Going, is_told: true });
+            self.cx
+                .tasks()
+                .spawn_cancellable("custom-resource-cleanup", cleanup::empty(Arc::clone(&self.cx), info, work));
+        }
+        Ok(())
+    }
+
+    /// Has a definition tell how far its objects have gone, unless it does.
+    async fn tell_progress(&mut self, definition: CustomResourceDefinition) -> Result<(), ApiError> {
         let uid = definition.metadata.uid.clone();
-        self.cleanups.insert(uid.clone(), false);
-        let emptied = Emptied { name: definition.metadata.name.clone(), uid };
-        let work = cleanup::empty(Arc::clone(&self.cx), info, emptied, self.emptied.0.clone());
-        self.cx.tasks().spawn_cancellable("custom-resource-cleanup", work);
+        let untold = self.cleanups.get(&uid).filter(|ending| !ending.is_told);
+        let Some(progress) = untold.map(|ending| ending.progress.clone()) else { return Ok(()) };
+        let is_told = self.write_progress(definition, &progress).await?;
+        if let Some(ending) = self.cleanups.get_mut(&uid) {
+            ending.is_told = is_told;
+        }
+        Ok(())
+    }
+
+    /// False where the definition is newer than what was seen of it.
+    async fn write_progress(
+        &mut self,
+        mut definition: CustomResourceDefinition,
+        progress: &Progress,
+    ) -> Result<bool, ApiError> {
+        let reason = match progress {
+            Progress::Stuck(stuck) => (stuck.reason, stuck.message.as_str()),
+            Progress::Going | Progress::Gone => {
+                ("InstanceDeletionInProgress", "CustomResource deletion is in progress")
+            }
+        };
+        conditions::set(&mut definition, ("Terminating", true), reason, self.cx.clock().wall().into());
+        Ok(self.write_status(definition).await?.is_some())
     }
 }
 

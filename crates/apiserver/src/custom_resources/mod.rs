@@ -5,7 +5,6 @@ mod columns;
 mod conditions;
 mod controller;
 mod conversion;
-mod embedded;
 mod facts;
 mod install;
 mod known;

@@ -10,6 +10,7 @@ use api_machinery::reflect::StructType;
 use api_machinery::time::Time;
 use api_machinery::value::Value;
 use component_base::Gates;
+use kinds::apiextensions_v1::embedded;
 use kinds::info::{Column, ResourceInfo};
 use kinds::lifecycle::Lifecycle;
 use kinds::rules::{Endpoint, Grace, MetadataCheck, RuleContext, Rules, Scale};
@@ -20,7 +21,6 @@ use schema::{JsonPath, Structural};
 use schema_rules::{RUNTIME_BUDGET, RuleTree, Subject};
 
 use super::columns::{self, Cell};
-use super::embedded;
 use super::facts::CustomInfo;
 use super::scale::ScalePaths;
 use crate::custom_kinds::{VersionSchema, VersionSchemas, prune};

@@ -28,9 +28,10 @@ impl ScalePath {
         Some(Self { text: text.to_owned(), path: JsonPath::parse(text)? })
     }
 
-    fn number(&self, object: &Value) -> i32 {
-        let found = self.path.first(object).and_then(Value::as_i64);
-        found.and_then(|number| i32::try_from(number).ok()).unwrap_or_default()
+    /// Nothing where the object has nothing there; 0 instead of what a scale cannot show.
+    fn found(&self, object: &Value) -> Option<i32> {
+        let number = self.path.first(object)?.as_i64();
+        Some(number.and_then(|number| i32::try_from(number).ok()).unwrap_or_default())
     }
 
     fn check_number(&self, object: &Value, errors: &mut ErrorList) {
@@ -62,8 +63,8 @@ impl ScalePaths {
     pub(super) fn scale(&self, object: &Value) -> Scale {
         let selector = self.selector.as_ref().and_then(|place| place.path.first(object)).and_then(Value::as_str);
         Scale {
-            spec_replicas: self.spec_replicas.number(object),
-            status_replicas: self.status_replicas.number(object),
+            spec_replicas: self.spec_replicas.found(object).ok_or_else(|| self.spec_replicas.text.clone()),
+            status_replicas: self.status_replicas.found(object).unwrap_or_default(),
             selector: selector.unwrap_or_default().to_owned(),
         }
     }

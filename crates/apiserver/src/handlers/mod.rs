@@ -130,11 +130,14 @@ async fn on_resource(cx: &Arc<ApiCx>, request: Request<Authorized>, target: Targ
         _ if request.info().verb == "watch" => "watch",
         (&Method::GET, false) => "list",
         (&Method::GET, true) => "get",
+        (&Method::HEAD, named) if target.is_custom() => ["list", "get"][usize::from(named)],
         (&Method::POST, false) if target.has_home() => "create",
         (&Method::PUT, true) => "update",
         (&Method::PATCH, true) => "patch",
         (&Method::DELETE, true) => "delete",
         (&Method::DELETE, false) if target.has_home() => "deletecollection",
+        (&Method::PUT | &Method::PATCH, false) if target.is_custom() => return Err(Target::nameless()),
+        _ if target.is_custom() => return Err(target.without_verb(&request.info().verb)),
         _ => return Err(ApiError::method_not_allowed()),
     };
     target.check_verb(verb)?;
@@ -193,7 +196,7 @@ async fn on_subresource(cx: &Arc<ApiCx>, request: Request<Authorized>, target: T
         _ => "",
     };
     if !subresource.verbs.contains(&verb) {
-        return Err(ApiError::method_not_allowed());
+        return Err(target.without_verb(verb));
     }
     check_route(&request, &target, verb)?;
     let _span = traced::handling(span_name(&request, verb), &request);

@@ -18,6 +18,7 @@ use super::ownership::Ownership;
 use super::patch_body::{self, Form, PatchBody, as_object};
 use super::target::Target;
 use crate::chain::{Authorized, Request};
+use crate::custom_kinds;
 use crate::cx::ApiCx;
 use crate::negotiate::patch_type;
 use crate::request::{PatchKind, WriteOptions};
@@ -108,7 +109,14 @@ impl Patching<'_> {
     }
 
     fn typed(&self, patched: &Value) -> Result<Box<dyn Object>, ApiError> {
-        as_object(self.target, patched, self.patch, self.options.strictness, self.warnings)
+        let object = as_object(self.target, patched, self.patch, self.options.strictness, self.warnings)?;
+        // A write of a part leaves the kind as it is, whatever the body says.
+        let kind = patched.get("kind").and_then(Value::as_str).filter(|_| self.endpoint == Endpoint::Main);
+        let info = self.target.info();
+        match kind.filter(|kind| *kind != info.kind && self.target.is_custom()) {
+            Some(kind) => Err(custom_kinds::of_other_kind(info.group, kind, info.kind, &object.meta().name)),
+            None => Ok(object),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use api_machinery::cbor;
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::gvk::GroupKind;
-use api_machinery::json;
+use api_machinery::json::{self, TypeMeta};
 use api_machinery::object::{Object, Unstructured};
 use api_machinery::reflect::Reflect as _;
 use api_machinery::status::{ApiError, ErrorDetails, reason};
@@ -13,6 +13,7 @@ use api_types::autoscaling_v1::Scale;
 use bytes::Bytes;
 use kinds::rules::Rules;
 use schema::TypeNode;
+use schema::apply::CustomVersions as _;
 use schema::json_patch::{JsonPatch, JsonPatchError};
 use schema::{merge_patch, strategic};
 
@@ -263,12 +264,17 @@ pub(super) fn as_object(
         .map_err(|error| patch.misfit(patched, patch.why(patched, target.type_node(), &error)))?;
     let mut problems = decoded.problems;
     if let Some(unstructured) = object.downcast_mut::<Unstructured>() {
-        unstructured.type_meta = decoded.type_meta;
+        still_of_versions(target, &decoded.type_meta, &text).map_err(|why| patch.misfit(patched, why))?;
+        let api_version = decoded.type_meta.api_version.clone();
+        unstructured.type_meta = TypeMeta { api_version, kind: target.info().kind.to_owned() };
         if let Some(custom) = &target.custom {
             problems.extend(custom.prune(unstructured));
         }
     }
     patch.enforce(patched, problems, strictness, warnings)?;
+    if target.is_custom() {
+        target.rules().bring_up_to_date(&mut *object, &decoded.type_meta.api_version);
+    }
     target.rules().set_defaults(&mut *object);
     Ok(object)
 }
@@ -296,6 +302,24 @@ fn still_of_kind(target: &Target, patched: &Value) -> Result<(), String> {
     let read = json::decode(document.as_bytes(), rules.new_object().as_reflect_mut());
     read.map_err(|error| error.to_string())?;
     Err(format!("unable to decode {group}/{version}, Kind={kind} into *{}.{}", info.version, info.kind))
+}
+
+/// Whether a patched custom object still says that it is of a version of its definition.
+fn still_of_versions(target: &Target, found: &TypeMeta, text: &str) -> Result<(), String> {
+    let (TypeMeta { api_version, kind }, own) = (found, target.api_version());
+    if kind.is_empty() {
+        return Err(format!("Object 'Kind' is missing in '{text}'"));
+    }
+    let is_known = target.custom.as_ref().is_some_and(|custom| custom.versions.has(api_version));
+    if *api_version == own || is_known {
+        return Ok(());
+    }
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    Err(if group == target.info().group {
+        format!("request to convert CR from an invalid group/version: {api_version}")
+    } else {
+        format!("{group}/{version}, Kind={kind} is unstructured and is not suitable for converting to {own:?}")
+    })
 }
 
 /// Turns a patched document back into a scale; errors as of [`as_object`].

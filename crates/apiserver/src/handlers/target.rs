@@ -46,7 +46,7 @@ pub(super) fn is_out_of_scope(cx: &ApiCx, info: &RequestInfo) -> bool {
     }
     let Some(resource) = cx.registry.resource(&info.group, &info.version, &info.resource) else { return false };
     if resource.info().namespaced {
-        info.namespace.is_empty() && info.path_name().is_some() && !info.watch_prefix
+        info.namespace.is_empty() && !matches!(info.verb.as_str(), "list" | "watch")
     } else {
         !info.namespace.is_empty()
     }
@@ -73,7 +73,7 @@ impl Target {
         check_segment("Namespace", &info.namespace)?;
         if let Some(name) = &name {
             if name.is_empty() {
-                return Err(ApiError::bad_request("name must be provided"));
+                return Err(Self::nameless());
             }
             check_segment("Name", name)?;
         }
@@ -103,7 +103,12 @@ impl Target {
     /// # Errors
     /// 400.
     pub(crate) fn name(&self) -> Result<&str, ApiError> {
-        self.name.as_deref().ok_or_else(|| ApiError::bad_request("name must be provided"))
+        self.name.as_deref().ok_or_else(Self::nameless)
+    }
+
+    /// The refusal of a request that leaves out the name.
+    pub(crate) fn nameless() -> ApiError {
+        ApiError::bad_request("name must be provided")
     }
 
     /// Names and facts of the resource.
@@ -149,7 +154,15 @@ impl Target {
     /// # Errors
     /// 405 where the kind does not have the verb.
     pub(crate) fn check_verb(&self, verb: &str) -> Result<(), ApiError> {
-        if self.info().verbs.contains(&verb) { Ok(()) } else { Err(ApiError::method_not_allowed()) }
+        if self.info().verbs.contains(&verb) { Ok(()) } else { Err(self.without_verb(verb)) }
+    }
+
+    /// The refusal of a verb that the kind does not have; that of a built-in kind comes from a router that knows no verbs.
+    pub(crate) fn without_verb(&self, verb: &str) -> ApiError {
+        if self.is_custom() {
+            return ApiError::method_not_supported(self.resource.group_resource(), verb);
+        }
+        ApiError::method_not_allowed()
     }
 
     pub(crate) fn api_version(&self) -> String {

@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use admission::{
-    ConditionKind, ConditionRun, Operation, Pass, PodSecurityEvaluation, PodSecurityRequest, PolicyCheck, Recorder,
-    Run, WebhookRun,
+    ConditionKind, ConditionRun, Operation, Pass, PodSecurityEvaluation, PodSecurityFailure, PodSecurityRequest,
+    PolicyCheck, Recorder, Run, WebhookRun,
 };
 use component_base::metrics::{Counters, Desc, Histogram, Histograms, Metrics, Stability};
 use component_base::version;
@@ -265,7 +265,8 @@ impl Recorder for AdmissionMetrics {
         self.exemptions.with(&[lower_case(request.operation), request.resource, request.subresource]).inc();
     }
 
-    fn pod_security_failed(&self, request: &PodSecurityRequest<'_>) {
-        self.errors.with(&["true", lower_case(request.operation), request.resource, request.subresource]).inc();
+    fn pod_security_failed(&self, request: &PodSecurityRequest<'_>, failure: PodSecurityFailure) {
+        let is_fatal = if failure == PodSecurityFailure::Fatal { "true" } else { "false" };
+        self.errors.with(&[is_fatal, lower_case(request.operation), request.resource, request.subresource]).inc();
     }
 }

@@ -1,8 +1,6 @@
 //! Turning bodies into objects, with upstream's errors and its three ways of treating unknown fields.
 
 use api_machinery::cbor;
-use api_machinery::field_path::{ErrorList, Path};
-use api_machinery::gvk::GroupKind;
 use api_machinery::json::{self, Problems, TypeMeta};
 use api_machinery::object::{Kind, KindType, Object, Unstructured};
 use api_machinery::protobuf;
@@ -12,7 +10,7 @@ use api_machinery::yaml;
 use kinds::info::ResourceInfo;
 use kinds::rules::Rules;
 
-use crate::custom_kinds::CustomKind;
+use crate::custom_kinds::{self, CustomKind};
 use crate::negotiate::MediaType;
 use crate::warnings::Warnings;
 
@@ -227,13 +225,7 @@ impl Expected {
         }
         let object = json::parse_value(text).unwrap_or_default();
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        let mut errors = ErrorList::default();
-        errors.push(Path::new("kind").invalid(found.kind.as_str(), format!("must be {}", self.kind)));
-        Err(ApiError::invalid(
-            &GroupKind { group: self.group.clone().into(), kind: found.kind.clone().into() },
-            name,
-            &errors,
-        ))
+        Err(custom_kinds::of_other_kind(&self.group, &found.kind, &self.kind, name))
     }
 
     pub(crate) fn api_version(&self) -> String {

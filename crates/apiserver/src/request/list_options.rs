@@ -5,7 +5,6 @@ use api_machinery::status::ApiError;
 use component_base::Gates;
 
 use super::query::Query;
-use super::shards;
 use crate::gates::SHARDS;
 
 /// Reads list options from a query.
@@ -36,7 +35,7 @@ pub(crate) fn sharded_list_options(query: &Query, gates: &Gates) -> Result<ListO
     let mut options = list_options(query)?;
     let wanted = query.text("shardSelector");
     if gates.enabled(SHARDS) && !wanted.is_empty() {
-        let normal = shards::normalized(&wanted);
+        let normal = registry::normalized_shards(&wanted);
         let invalid = |why| ApiError::unclassified(format!("invalid shard selector: {why}"));
         options.shard_selector = normal.map_err(invalid)?;
     }

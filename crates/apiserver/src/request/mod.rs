@@ -8,7 +8,6 @@ mod info;
 mod list_options;
 pub(crate) mod percent;
 mod query;
-mod shards;
 mod validation;
 mod write_options;
 

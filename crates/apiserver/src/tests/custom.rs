@@ -42,9 +42,13 @@ async fn until(api: &Api, path: &str, fits: impl Fn(u16, &Value) -> bool) -> Val
 }
 
 async fn with_apples() -> Api {
+    with_definition(DEFINITION).await
+}
+
+async fn with_definition(definition: &str) -> Api {
     let api = Api::start().await;
     until(&api, "/readyz", |code, _| code == 200).await;
-    let created = api.post(DEFINITIONS, DEFINITION).await;
+    let created = api.post(DEFINITIONS, definition).await;
     assert_eq!(created.code, 201, "{}", created.text);
     until(&api, APPLES, |code, _| code == 200).await;
     api
@@ -56,6 +60,78 @@ async fn objects_are_found_in_their_scope_only() {
     let out_of_scope = api.get("/apis/example.com/v1/apples/a").await;
     assert_eq!((out_of_scope.code, out_of_scope.text.as_str()), (404, "404 page not found\n"));
     assert_eq!(api.get("/apis/example.com/v1/apples").await.code, 200, "all namespaces can be listed");
+    for method in ["POST", "PUT", "DELETE"] {
+        let answer = api.send(&format!("{method} /apis/example.com/v1/apples"), &[], APPLE).await;
+        assert_eq!((answer.code, answer.text.as_str()), (404, "404 page not found\n"), "{method}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_that_a_custom_kind_does_not_know_are_refused_by_verb() {
+    let api = with_apples().await;
+    let without = |verb: &str| format!("{verb} is not supported on resources of kind \"apples.example.com\"");
+    for (method, rest, code, expected) in [
+        ("PUT", "", 400, "name must be provided".to_owned()),
+        ("PATCH", "", 400, "name must be provided".to_owned()),
+        ("OPTIONS", "", 405, without("")),
+        ("POST", "/a/status", 405, without("create")),
+        ("DELETE", "/a/scale", 405, without("delete")),
+        ("GET", "/a/core", 404, "apples.example.com \"a\" not found".to_owned()),
+    ] {
+        let answer = api.send(&format!("{method} {APPLES}{rest}"), &[], APPLE).await;
+        assert_eq!(answer.refusal(), (code, expected), "{method} {rest}");
+    }
+    assert_eq!(api.send(&format!("HEAD {APPLES}"), &[], "").await.code, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn patches_leave_an_object_of_its_kind() {
+    let api = with_apples().await;
+    assert_eq!(api.post(APPLES, APPLE).await.code, 201);
+    let path = format!("{APPLES}/a");
+    let unfit = "is unstructured and is not suitable for converting to \"example.com/v1\"";
+    for (patch, expected) in [
+        (
+            r#"{"kind":"Pear"}"#,
+            "Pear.example.com \"a\" is invalid: kind: Invalid value: \"Pear\": must be Apple".to_owned(),
+        ),
+        (r#"{"kind":null}"#, "Object 'Kind' is missing in '{".to_owned()),
+        (
+            r#"{"apiVersion":"example.com/v9"}"#,
+            "request to convert CR from an invalid group/version: example.com/v9".to_owned(),
+        ),
+        (r#"{"apiVersion":"other.com/v1"}"#, format!(": other.com/v1, Kind=Apple {unfit}")),
+        (r#"{"apiVersion":null}"#, format!(": /, Kind=Apple {unfit}")),
+    ] {
+        let (code, message) = api.patch("merge-patch", &path, patch).await.refusal();
+        assert!(code == 422 && message.contains(&expected), "{patch}: {code} {message}");
+    }
+    for (path, patch) in [
+        (path.clone(), r#"{"apiVersion":"example.com/v1beta1"}"#),
+        (format!("{path}/status"), r#"{"kind":"Pear","status":{"size":1}}"#),
+    ] {
+        let patched = api.patch("merge-patch", &path, patch).await;
+        let (code, object) = (patched.code, patched.json());
+        assert_eq!(
+            (code, &object["apiVersion"], &object["kind"]),
+            (200, &"example.com/v1".into(), &"Apple".into()),
+            "{patch}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_does_not_say_how_many_it_wants_has_no_scale() {
+    let api = with_definition(&DEFINITION.replace(r#""required": ["size"], "#, "")).await;
+    assert_eq!(api.post(APPLES, &APPLE.replace(r#""size":2"#, "")).await.code, 201);
+    let path = format!("{APPLES}/a/scale");
+    let missing = "Internal error occurred: the spec replicas field \".spec.size\" does not exist";
+    assert_eq!(api.get(&path).await.refusal(), (500, missing.to_owned()));
+    let empty = "the spec replicas field \".spec.size\" cannot be empty";
+    assert_eq!(api.patch("merge-patch", &path, "{}").await.refusal(), (400, empty.to_owned()));
+    let scaled = api.patch("merge-patch", &path, r#"{"spec":{"replicas":3}}"#).await;
+    assert_eq!((scaled.code, &scaled.json()["spec"]["replicas"]), (200, &3.into()), "{}", scaled.text);
+    assert_eq!(api.get(&path).await.json()["spec"]["replicas"], 3);
 }
 
 #[tokio::test(start_paused = true)]
@@ -362,6 +438,58 @@ async fn a_definition_that_goes_holds_no_other_up() {
     assert_eq!(api.patch("merge-patch", &format!("{APPLES}/held"), free).await.code, 200);
     until(&api, &path, |code, _| code == 404).await;
     until(&api, APPLES, |code, _| code == 404).await;
+}
+
+/// Whether a definition tells this of its end.
+fn told(reason: &'static str, message: &'static str) -> impl Fn(u16, &Value) -> bool {
+    move |_, json| {
+        let conditions = json["status"]["conditions"].as_array().into_iter().flatten();
+        let mut terminating = conditions.filter(|own| own["type"] == "Terminating" && own["status"] == "True");
+        terminating
+            .any(|own| own["reason"] == reason && own["message"].as_str().is_some_and(|own| own.starts_with(message)))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_tells_that_its_objects_cannot_be_read() {
+    let api = with_apples().await;
+    let key = storage::Key::from("/registry/example.com/apples/default/bad");
+    let backend = api.server.cx().backend();
+    backend.txn(&key, storage::Expect::Absent, storage::Write::put("garbage")).await.expect("a write");
+    let path = format!("{DEFINITIONS}/apples.example.com");
+    assert_eq!(api.delete(&path).await.code, 200);
+    until(&api, &path, told("InstanceDeletionFailed", "could not list instances: ")).await;
+    backend.txn(&key, storage::Expect::Any, storage::Write::Delete).await.expect("a write");
+    until(&api, &path, |code, _| code == 404).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_tells_that_its_objects_do_not_go() {
+    let api = with_apples().await;
+    let held = APPLE.replace(r#""name":"a""#, r#""name":"held","finalizers":["example.com/stay"]"#);
+    assert_eq!(api.post(APPLES, &held).await.code, 201);
+    let path = format!("{DEFINITIONS}/apples.example.com");
+    assert_eq!(api.delete(&path).await.code, 200);
+    let going = told("InstanceDeletionInProgress", "CustomResource deletion is in progress");
+    let stuck =
+        told("InstanceDeletionCheck", "could not confirm zero CustomResources remaining: context deadline exceeded");
+    until(&api, &path, &going).await;
+    for _ in 0..2 {
+        tokio::time::sleep(Duration::from_secs(50)).await;
+        assert!(going(200, &api.get(&path).await.json()), "for a minute they may go");
+        until(&api, &path, &stuck).await;
+        until(&api, &path, &going).await;
+    }
+    // Pauses become long, and what goes meanwhile is seen at once.
+    tokio::time::sleep(Duration::from_secs(1_200)).await;
+    for _ in 0..10 {
+        if !stuck(200, &api.get(&path).await.json()) {
+            tokio::time::sleep(Duration::from_secs(9)).await;
+        }
+    }
+    let free = r#"{"metadata":{"finalizers":null}}"#;
+    assert_eq!(api.patch("merge-patch", &format!("{APPLES}/held"), free).await.code, 200);
+    until(&api, &path, |code, _| code == 404).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -161,7 +161,8 @@ impl NodeAuthorizer {
 
     fn service_account(&self, node: &str, attributes: &Attributes) -> Allowed {
         match attributes.verb.as_str() {
-            "get" if attributes.subresource.is_empty() && self.reads_accounts => {
+            "get" if attributes.subresource.is_empty() => {
+                allow_if(self.reads_accounts, "not allowed to get service accounts")?;
                 self.linked(node, attributes, Kind::ServiceAccount)
             }
             "create" => {

@@ -204,7 +204,7 @@ fn accounts_are_read_where_something_is_made_of_them() {
     ] {
         assert_eq!(read(credentials, certificates).decision, expected, "{credentials} {certificates}");
     }
-    assert_eq!(read(false, false).reason, "can only create tokens for individual service accounts");
+    assert_eq!(read(false, false).reason, "not allowed to get service accounts");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Rules of what containers get from the pod: mounts, raw devices and claimed resources.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
@@ -13,8 +13,23 @@ use super::volumes::Volumes;
 
 const UNIQUE: &str = "must be unique";
 
+/// What the other list of a container has taken. Of those with the same name, the path of the last counts.
+struct Taken<'a> {
+    names: BTreeMap<&'a str, &'a str>,
+    paths: BTreeSet<&'a str>,
+}
+
+impl<'a> Taken<'a> {
+    fn by(items: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+        let names: BTreeMap<_, _> = items.collect();
+        let paths = names.values().copied().collect();
+        Self { names, paths }
+    }
+}
+
 pub(super) fn validate_mounts(volumes: &Volumes<'_>, container: &Container, path: &Path, errors: &mut ErrorList) {
     let at = path.child("volumeMounts");
+    let devices = Taken::by(container.volume_devices.iter().map(|own| (own.name.as_str(), own.device_path.as_str())));
     let mut seen = BTreeSet::new();
     for (index, mount) in container.volume_mounts.iter().enumerate() {
         let item = at.index(index);
@@ -25,15 +40,13 @@ pub(super) fn validate_mounts(volumes: &Volumes<'_>, container: &Container, path
         if !seen.insert(mount.mount_path.as_str()) {
             errors.push(item.child("mountPath").invalid(mount.mount_path.as_str(), UNIQUE));
         }
-        for device in &container.volume_devices {
-            if device.name == mount.name {
-                let detail = "must not already exist in volumeDevices";
-                errors.push(item.child("name").invalid(mount.name.as_str(), detail));
-            }
-            if device.device_path == mount.mount_path {
-                let detail = "must not already exist as a path in volumeDevices";
-                errors.push(item.child("mountPath").invalid(mount.mount_path.as_str(), detail));
-            }
+        if devices.names.contains_key(mount.name.as_str()) {
+            let detail = "must not already exist in volumeDevices";
+            errors.push(item.child("name").invalid(mount.name.as_str(), detail));
+        }
+        if devices.paths.contains(mount.mount_path.as_str()) {
+            let detail = "must not already exist as a path in volumeDevices";
+            errors.push(item.child("mountPath").invalid(mount.mount_path.as_str(), detail));
         }
         validate_sub_path(mount, &at, &item, errors);
         validate_propagation(container, mount, &at, errors);
@@ -80,6 +93,7 @@ fn validate_propagation(container: &Container, mount: &VolumeMount, path: &Path,
 }
 
 fn validate_devices(volumes: &Volumes<'_>, container: &Container, path: &Path, errors: &mut ErrorList) {
+    let mounts = Taken::by(container.volume_mounts.iter().map(|own| (own.name.as_str(), own.mount_path.as_str())));
     let (mut seen, mut paths) = (BTreeSet::new(), BTreeSet::new());
     for (index, device) in container.volume_devices.iter().enumerate() {
         let path = path.index(index);
@@ -104,15 +118,13 @@ fn validate_devices(volumes: &Volumes<'_>, container: &Container, path: &Path, e
         if device.device_path.split('/').any(|part| part == "..") {
             errors.push(at.invalid(device.device_path.as_str(), "can not contain backsteps ('..')"));
         }
-        for mount in &container.volume_mounts {
-            if mount.name == device.name {
-                let detail = "must not already exist in volumeMounts";
-                errors.push(path.child("name").invalid(device.name.as_str(), detail));
-            }
-            if mount.mount_path == device.device_path {
-                let detail = "must not already exist as a path in volumeMounts";
-                errors.push(at.invalid(device.device_path.as_str(), detail));
-            }
+        if mounts.names.contains_key(device.name.as_str()) {
+            let detail = "must not already exist in volumeMounts";
+            errors.push(path.child("name").invalid(device.name.as_str(), detail));
+        }
+        if mounts.paths.contains(device.device_path.as_str()) {
+            let detail = "must not already exist as a path in volumeMounts";
+            errors.push(at.invalid(device.device_path.as_str(), detail));
         }
     }
 }

@@ -142,7 +142,7 @@ pub(super) fn validate_field(reference: &ObjectFieldSelector, allowed: &[&str], 
 
 /// The parts of `path['key']`.
 fn subscript(path: &str) -> Option<(&str, &str)> {
-    path.strip_suffix("']")?.split_once("['")
+    path.strip_suffix("']")?.split_once("['").filter(|(base, _)| !base.is_empty())
 }
 
 /// A request or limit of a container, with a divisor that suits it.

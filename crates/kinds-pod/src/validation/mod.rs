@@ -20,6 +20,8 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_types::core_v1::constants::{preemption_policy, restart_policy};
@@ -188,10 +190,11 @@ fn validate_gates(spec: &PodSpec, path: &Path, errors: &mut ErrorList) {
         let at = path.child("readinessGates").index(index).child("conditionType");
         errors.push_invalid(&at, &gate.condition_type, names::qualified_name(&gate.condition_type));
     }
+    let mut seen = BTreeSet::new();
     for (index, gate) in spec.scheduling_gates.iter().enumerate() {
         let at = path.child("schedulingGates").index(index);
         errors.push_invalid(&at, &gate.name, names::qualified_name(&gate.name));
-        if spec.scheduling_gates.iter().take(index).any(|earlier| earlier.name == gate.name) {
+        if !seen.insert(gate.name.as_str()) {
             errors.push(at.duplicate(gate.name.as_str()));
         }
     }

@@ -3,7 +3,7 @@
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::intstr::IntOrString;
 use api_machinery::names;
-use api_types::core_v1::constants::uri_scheme;
+use api_types::core_v1::constants::{signal, uri_scheme};
 use api_types::core_v1::{Container, ExecAction, HTTPGetAction, Lifecycle, LifecycleHandler, Probe, TCPSocketAction};
 use kinds_frame::field_rules as rules;
 
@@ -124,9 +124,18 @@ pub(super) fn validate_lifecycle(
             validate_handler(handler, grace_seconds, &path.child(field), errors);
         }
     }
-    if lifecycle.stop_signal.is_some() && around.spec.os.is_none() {
-        let detail = "may not be set for containers with empty `spec.os.name`";
-        errors.push(path.child("stopSignal").forbidden(detail));
+    if let Some(stop) = &lifecycle.stop_signal {
+        validate_stop_signal(around, stop, &path.child("stopSignal"), errors);
+    }
+}
+
+/// What a container is stopped with is known by its system.
+fn validate_stop_signal(around: &Around<'_>, stop: &str, path: &Path, errors: &mut ErrorList) {
+    match around.spec.os.as_ref().map(|os| os.name.as_str()) {
+        None | Some("") => errors.push(path.forbidden("may not be set for containers with empty `spec.os.name`")),
+        Some("windows") => rules::one_of(path, stop, &[signal::SIGKILL, signal::SIGTERM], errors),
+        Some("linux") => rules::one_of(path, stop, signal::ALL, errors),
+        Some(_) => {}
     }
 }
 

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use api_machinery::field_path::{ErrorList, Path};
 use api_types::core_v1::{
-    DownwardAPIVolumeFile, DownwardAPIVolumeSource, PodSpec, ProjectedVolumeSource, ServiceAccountTokenProjection,
-    VolumeProjection,
+    ClusterTrustBundleProjection, DownwardAPIVolumeFile, DownwardAPIVolumeSource, PodCertificateProjection, PodSpec,
+    ProjectedVolumeSource, ServiceAccountTokenProjection, VolumeProjection,
 };
-use kinds_frame::field_rules as rules;
+use kinds_frame::label_selector::{self, Values};
+use kinds_frame::{field_rules as rules, internal_json, signers};
 
 use super::Around;
 use super::environment::{FILE_PATHS, validate_field, validate_resource};
@@ -16,6 +17,8 @@ use super::volume_sources::items;
 const TWICE: &str = "conflicting duplicate paths";
 const MIN_TOKEN_SECONDS: i64 = 600;
 const MAX_TOKEN_SECONDS: i64 = 1 << 32;
+/// The keys that kubelets make.
+const KEY_TYPES: [&str; 6] = ["RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"];
 
 pub(super) fn downward_api(path: &Path, source: &DownwardAPIVolumeSource, errors: &mut ErrorList) {
     rules::mode(&path.child("defaultMode"), source.default_mode, errors);
@@ -64,7 +67,14 @@ struct Files<'a> {
 impl<'a> Files<'a> {
     /// Claims a file for the source that is called `shown` in the error.
     fn add(&mut self, file: &'a str, shown: &str, errors: &mut ErrorList) {
-        if !file.is_empty() && !self.seen.insert(file) {
+        if !file.is_empty() {
+            self.claim(file, shown, errors);
+        }
+    }
+
+    /// The same for a file that may have no name.
+    fn claim(&mut self, file: &'a str, shown: &str, errors: &mut ErrorList) {
+        if !self.seen.insert(file) {
             errors.push(self.path.invalid(shown, TWICE));
         }
     }
@@ -78,37 +88,38 @@ fn validate_source<'a>(
     errors: &mut ErrorList,
 ) {
     let mut members = 0;
-    let mut admit = || {
-        members += 1;
-        members == 1
-    };
     let lists = [
         ("secret", source.secret.as_ref().map(|source| (&source.local_object_reference.name, &source.items))),
         ("configMap", source.config_map.as_ref().map(|source| (&source.local_object_reference.name, &source.items))),
     ];
     for (field, list) in lists {
         let Some((name, list)) = list else { continue };
-        if admit() {
-            let path = path.child(field);
-            rules::required(&path.child("name"), name, errors);
-            items(&path, list, errors);
-            for item in list {
-                files.add(&item.path, name, errors);
-            }
+        members += 1;
+        let path = path.child(field);
+        rules::required(&path.child("name"), name, errors);
+        items(&path, list, errors);
+        for item in list {
+            files.add(&item.path, name, errors);
         }
     }
-    if let Some(downward) = &source.downward_api
-        && admit()
-    {
+    if let Some(downward) = &source.downward_api {
+        members += 1;
         for file in &downward.items {
             validate_file(&path.child("downwardAPI"), file, errors);
             files.add(&file.path, &file.path, errors);
         }
     }
-    if let Some(token) = &source.service_account_token
-        && admit()
-    {
+    if let Some(token) = &source.service_account_token {
+        members += 1;
         validate_token(around, token, path, files.path, errors);
+    }
+    if let Some(bundle) = &source.cluster_trust_bundle {
+        members += 1;
+        validate_bundle(bundle, &path.child("clusterTrustBundle"), files, errors);
+    }
+    if let Some(certificate) = &source.pod_certificate {
+        members += 1;
+        validate_certificate(certificate, &path.child("podCertificate"), files, errors);
     }
     if members > 1 {
         errors.push(path.forbidden("may not specify more than 1 volume type per source"));
@@ -142,6 +153,87 @@ fn validate_token(
     let at = volume.child("path");
     if rules::required(&at, &token.path, errors) && !around.stored(has_odd_token_path) {
         rules::relative_unreserved_path(&at, &token.path, errors);
+    }
+}
+
+fn validate_bundle<'a>(
+    bundle: &'a ClusterTrustBundleProjection,
+    path: &Path,
+    files: &mut Files<'a>,
+    errors: &mut ErrorList,
+) {
+    let selector = path.child("labelSelector");
+    match (&bundle.name, &bundle.signer_name) {
+        (Some(_), Some(_)) => {
+            let value = internal_json::bad_value(bundle);
+            errors.push(path.invalid(value, "only one of name and signerName may be used"));
+        }
+        (Some(name), None) => {
+            let at = path.child("name");
+            if name.is_empty() {
+                errors.push(at.required("must be a valid object name"));
+            }
+            for problem in signers::bundle_name(name, &signers::signer_of_bundle(name)) {
+                errors.push(at.invalid(name, format!("not a valid clustertrustbundlename: {problem}")));
+            }
+            if let Some(own) = &bundle.label_selector {
+                let detail = "labelSelector must be unset if name is specified";
+                errors.push(selector.invalid(internal_json::bad_value(own), detail));
+            }
+        }
+        (None, Some(signer)) => {
+            let at = path.child("signerName");
+            if signer.is_empty() {
+                errors.push(at.required("must be a valid signer name"));
+            }
+            signers::validate_name(&at, signer, errors);
+            if let Some(own) = &bundle.label_selector {
+                label_selector::validate(&selector, own, Values::Checked, errors);
+            }
+        }
+        (None, None) => errors.push(path.required("either name or signerName must be specified")),
+    }
+    let at = path.child("path");
+    rules::required(&at, &bundle.path, errors);
+    rules::relative_unreserved_path(&at, &bundle.path, errors);
+    files.claim(&bundle.path, &bundle.path, errors);
+}
+
+fn validate_certificate<'a>(
+    certificate: &'a PodCertificateProjection,
+    path: &Path,
+    files: &mut Files<'a>,
+    errors: &mut ErrorList,
+) {
+    signers::validate_name(&path.child("signerName"), &certificate.signer_name, errors);
+    signers::validate_user_annotations(&path.child("userAnnotations"), &certificate.user_annotations, errors);
+    let key = certificate.key_type.as_str();
+    if !KEY_TYPES.contains(&key) {
+        errors.push(path.child("keyType").not_supported_in_order(key, &KEY_TYPES));
+    }
+    if let Some(seconds) = certificate.max_expiration_seconds {
+        let (shortest, longest) = (signers::SHORTEST, signers::longest(&certificate.signer_name));
+        let at = path.child("maxExpirationSeconds");
+        if seconds < shortest {
+            errors.push(at.invalid(seconds, format!("if provided, maxExpirationSeconds must be >= {shortest}")));
+        } else if seconds > longest {
+            errors.push(at.invalid(seconds, format!("if provided, maxExpirationSeconds must be <= {longest}")));
+        }
+    }
+    let outputs = [
+        ("credentialBundlePath", &certificate.credential_bundle_path),
+        ("keyPath", &certificate.key_path),
+        ("certificateChainPath", &certificate.certificate_chain_path),
+    ];
+    for (field, file) in outputs {
+        if !file.is_empty() {
+            rules::relative_unreserved_path(&path.child(field), file, errors);
+            files.claim(file, file, errors);
+        }
+    }
+    if outputs.iter().all(|(_, file)| file.is_empty()) {
+        let detail = "specify at least one of credentialBundlePath, keyPath, and certificateChainPath";
+        errors.push(path.required(detail));
     }
 }
 

@@ -113,8 +113,8 @@ pub fn amount(path: &Path, name: &str, quantity: &Quantity, errors: &mut ErrorLi
 /// Whether an amount of huge pages cannot be had in pages of that size.
 fn splits_pages(name: &str, quantity: &Quantity) -> bool {
     let Some(size) = name.strip_prefix(HUGE) else { return false };
-    let size = Quantity::parse(size).map(|size| size.value()).unwrap_or_default();
-    size <= 0 || quantity.value() <= 0 && quantity.sign() != 0 || quantity.value() % size != 0
+    let size = Quantity::parse(size).ok().filter(Quantity::is_integer).map_or(0, |size| size.value());
+    size <= 0 || quantity.value() % size != 0
 }
 
 fn has_split_pages(spec: &PodSpec) -> bool {
@@ -188,10 +188,14 @@ fn validate_entry(level: Level, divisible: bool, path: &Path, name: &str, quanti
     }
 }
 
+fn shown_names(names: &BTreeSet<&str>) -> String {
+    names.iter().copied().collect::<Vec<_>>().join(", ")
+}
+
 fn validate_claims(spec: &PodSpec, resources: &ResourceRequirements, path: &Path, errors: &mut ErrorList) {
     let mut whole = BTreeSet::new();
     let mut parts: BTreeSet<(&str, &str)> = BTreeSet::new();
-    let known: Vec<&str> = spec.resource_claims.iter().map(|claim| claim.name.as_str()).collect();
+    let known: BTreeSet<&str> = spec.resource_claims.iter().map(|claim| claim.name.as_str()).collect();
     for (index, claim) in resources.claims.iter().enumerate() {
         let path = path.index(index);
         let (name, request) = (claim.name.as_str(), claim.request.as_str());
@@ -199,8 +203,10 @@ fn validate_claims(spec: &PodSpec, resources: &ResourceRequirements, path: &Path
             continue;
         }
         let shown = if request.is_empty() { name.to_owned() } else { format!("{name}/{request}") };
-        let used = |parts: &BTreeSet<(&str, &str)>| parts.iter().any(|(earlier, _)| *earlier == name);
-        if whole.contains(name) || parts.contains(&(name, request)) || (request.is_empty() && used(&parts)) {
+        // A part of this claim comes no earlier than the claim without a part.
+        let first = parts.range((name, "")..).next();
+        let used = first.is_some_and(|(earlier, _)| *earlier == name);
+        if whole.contains(name) || parts.contains(&(name, request)) || (request.is_empty() && used) {
             errors.push(path.duplicate(shown));
         } else if request.is_empty() {
             whole.insert(name);
@@ -208,11 +214,11 @@ fn validate_claims(spec: &PodSpec, resources: &ResourceRequirements, path: &Path
             parts.insert((name, request));
         }
         rules::named_if_set(&path.child("request"), request, names::dns1123_label, errors);
-        if !known.contains(&name) {
+        if !known.contains(&name) && !errors.is_full() {
             let mut error = path.not_found(name);
             error.detail = match known.is_empty() {
                 true => "must be one of the names in pod.spec.resourceClaims which is empty".into(),
-                false => format!("must be one of the names in pod.spec.resourceClaims: {}", known.join(", ")),
+                false => format!("must be one of the names in pod.spec.resourceClaims: {}", shown_names(&known)),
             };
             errors.push(error);
         }

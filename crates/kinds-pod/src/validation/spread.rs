@@ -1,5 +1,7 @@
 //! Rules of the constraints that spread pods over a topology.
 
+use std::collections::BTreeMap;
+
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_types::core_v1::constants::{node_inclusion_policy, unsatisfiable_constraint_action};
@@ -15,14 +17,18 @@ pub(super) fn validate(around: &Around<'_>, path: &Path, errors: &mut ErrorList)
     let constraints = &around.spec.topology_spread_constraints;
     let selectors = !around.stored(has_bad_selector);
     let as_before = !around.gates.enabled(SPREAD_SELECTORS_BY_LABEL_KEYS) || around.stored(has_odd_keys);
+    let key = |own: &TopologySpreadConstraint| (own.topology_key.clone(), own.when_unsatisfiable.clone());
+    let mut later: BTreeMap<_, usize> = BTreeMap::new();
+    for constraint in constraints {
+        *later.entry(key(constraint)).or_default() += 1;
+    }
     for (index, constraint) in constraints.iter().enumerate() {
         let path = path.index(index);
         validate_constraint(constraint, &path, errors);
         validate_keys(constraint, as_before, &path, errors);
-        let same = |other: &&TopologySpreadConstraint| {
-            other.topology_key == constraint.topology_key && other.when_unsatisfiable == constraint.when_unsatisfiable
-        };
-        if constraints.iter().skip(index + 1).any(|other| same(&other)) {
+        let others = later.entry(key(constraint)).or_default();
+        *others = others.saturating_sub(1);
+        if *others > 0 {
             let pair = format!("{{{}, {}}}", constraint.topology_key, constraint.when_unsatisfiable);
             errors.push(path.child("{topologyKey, whenUnsatisfiable}").duplicate(pair));
         }

@@ -108,6 +108,13 @@ fn resources() {
             ],
         ),
         (r#"{"limits":{"hugepages-2Mi":"4Mi","cpu":"1"}}"#, &[]),
+        (
+            r#"{"limits":{"hugepages-2Mi":"-2Mi","cpu":"1"}}"#,
+            &[
+                "limits[hugepages-2Mi]: Invalid value: \"-2Mi\": must be greater than or equal to 0",
+                "requests[hugepages-2Mi]: Invalid value: \"-2Mi\": must be greater than or equal to 0",
+            ],
+        ),
     ] {
         let found = errors_of(&format!(r#","resources":{resources}"#), "");
         let at = "spec.containers[0].resources.";
@@ -333,4 +340,153 @@ fn values_are_listed_in_upstreams_order() {
             r#"spec.securityContext.seLinuxChangePolicy: Unsupported value: "MountOption": supported values: "Recursive""#
         ]
     );
+}
+
+#[test]
+fn stop_signals_are_those_of_the_system() {
+    for (os, stop, expected) in [
+        ("", "SIGTERM", "spec.containers[0].lifecycle.stopSignal: Forbidden: may not be set for containers with empty"),
+        (r#","os":{"name":"linux"}"#, "SIGRTMIN+15", ""),
+        (
+            r#","os":{"name":"linux"}"#,
+            "TERM",
+            "spec.containers[0].lifecycle.stopSignal: Unsupported value: \"TERM\": supported values: \"SIGABRT\", ",
+        ),
+        (
+            r#","os":{"name":"windows"}"#,
+            "SIGHUP",
+            "spec.containers[0].lifecycle.stopSignal: Unsupported value: \"SIGHUP\": supported values: \"SIGKILL\", \
+             \"SIGTERM\"",
+        ),
+    ] {
+        let found = errors_of(&format!(r#","lifecycle":{{"stopSignal":"{stop}"}}"#), os).join("; ");
+        assert!(found.starts_with(expected) && found.is_empty() == expected.is_empty(), "{stop}: {found}");
+    }
+}
+
+/// What is wrong with the sources of a projected volume, the path of which is left out.
+fn projected(sources: &str) -> Vec<String> {
+    let rest = format!(r#","volumes":[{{"name":"v","projected":{{"sources":[{sources}]}}}}]"#);
+    errors_of("", &rest).iter().map(|text| text.replace("spec.volumes[0].projected", "")).collect()
+}
+
+#[test]
+fn bundles_of_trust_in_volumes() {
+    let at = ".sources[0].clusterTrustBundle";
+    for (bundle, expected) in [
+        (r#""name":"a","path":"p""#, &[][..]),
+        (r#""name":"a.b:c:d","path":"p""#, &[]),
+        (r#""signerName":"a.b/c","labelSelector":{},"path":"p""#, &[]),
+        (r#""path":"p""#, &[": Required value: either name or signerName must be specified"]),
+        (
+            r#""name":"a","signerName":"b","path":"../p""#,
+            &[
+                r#": Invalid value: {"Name":"a","SignerName":"b","LabelSelector":null,"Optional":null,"Path":"../p"}: only one of name and signerName may be used"#,
+                r#".path: Invalid value: "../p": must not contain '..'"#,
+            ],
+        ),
+        (
+            r#""name":"-","labelSelector":{}"#,
+            &[
+                r#".name: Invalid value: "-": not a valid clustertrustbundlename: a lowercase RFC 1123 subdomain must"#,
+                r#".labelSelector: Invalid value: {}: labelSelector must be unset if name is specified"#,
+                r#".path: Required value"#,
+            ],
+        ),
+        (
+            r#""signerName":"","labelSelector":{"matchExpressions":[{"key":"a","operator":"x"}]},"path":"p""#,
+            &[
+                ".signerName: Required value: must be a valid signer name",
+                ".signerName: Required value",
+                ".labelSelector.matchExpressions[0].operator: Invalid value: \"x\": not a valid selector operator",
+            ],
+        ),
+    ] {
+        let found = projected(&format!(r#"{{"clusterTrustBundle":{{{bundle}}}}}"#));
+        let fits = |(found, expected): (&String, &&str)| found.starts_with(&format!("{at}{expected}"));
+        assert!(found.len() == expected.len() && found.iter().zip(expected).all(fits), "{bundle}: {found:#?}");
+    }
+}
+
+#[test]
+fn certificates_in_volumes() {
+    let at = ".sources[0].podCertificate";
+    for (certificate, expected) in [
+        (r#""signerName":"a.b/c","keyType":"ED25519","credentialBundlePath":"p""#, &[][..]),
+        (
+            r#""signerName":"a.b/c","keyType":"DSA","keyPath":"..p","maxExpirationSeconds":3599"#,
+            &[
+                r#".keyType: Unsupported value: "DSA": supported values: "RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519""#,
+                ".maxExpirationSeconds: Invalid value: 3599: if provided, maxExpirationSeconds must be >= 3600",
+                r#".keyPath: Invalid value: "..p": must not start with '..'"#,
+            ],
+        ),
+        (
+            r#""signerName":"kubernetes.io/c","keyType":"ED25519","maxExpirationSeconds":86401,"userAnnotations":{"a":"b"}"#,
+            &[
+                r#".userAnnotations: Invalid value: "a": must be a domain-prefixed key (such as "acme.io/foo")"#,
+                ".maxExpirationSeconds: Invalid value: 86401: if provided, maxExpirationSeconds must be <= 86400",
+                ": Required value: specify at least one of credentialBundlePath, keyPath, and certificateChainPath",
+            ],
+        ),
+    ] {
+        let found = projected(&format!(r#"{{"podCertificate":{{{certificate}}}}}"#));
+        assert_eq!(found, expected.iter().map(|text| format!("{at}{text}")).collect::<Vec<_>>(), "{certificate}");
+    }
+}
+
+/// Of a source that is several, each is looked at.
+#[test]
+fn files_of_volumes_are_written_once() {
+    let certificate = r#"{"podCertificate":{"signerName":"a.b/c","keyType":"ED25519","keyPath":"p","certificateChainPath":"p"},"configMap":{"name":""}}"#;
+    assert_eq!(
+        projected(&format!(r#"{{"clusterTrustBundle":{{"name":"a","path":"p"}}}},{certificate}"#)),
+        [
+            ".sources[1].configMap.name: Required value",
+            r#": Invalid value: "p": conflicting duplicate paths"#,
+            r#": Invalid value: "p": conflicting duplicate paths"#,
+            ".sources[1]: Forbidden: may not specify more than 1 volume type per source",
+        ]
+    );
+}
+
+#[test]
+fn what_is_listed_and_what_is_compared() {
+    assert_eq!(
+        errors_of(
+            r#","resources":{"claims":[{"name":"c"},{"name":"a"}]}"#,
+            r#","resourceClaims":[{"name":"b","resourceClaimName":"x"},{"name":"a","resourceClaimName":"x"}]"#
+        ),
+        ["spec.containers[0].resources.claims[0]: Not found: \"c\": must be one of the names in \
+          pod.spec.resourceClaims: a, b"]
+    );
+    let twice = r#","volumeMounts":[{"name":"v","mountPath":"/a"}],"volumeDevices":[{"name":"v","devicePath":"/a"},{"name":"v","devicePath":"/b"}]"#;
+    let volume = r#","volumes":[{"name":"v","persistentVolumeClaim":{"claimName":"c"}}]"#;
+    let found: Vec<String> =
+        errors_of(twice, volume).iter().map(|text| text.replace("spec.containers[0].", "")).collect();
+    assert_eq!(
+        found,
+        [
+            "volumeMounts[0].name: Invalid value: \"v\": must not already exist in volumeDevices",
+            "volumeDevices[0].name: Invalid value: \"v\": must not already exist in volumeMounts",
+            "volumeDevices[0].devicePath: Invalid value: \"/a\": must not already exist as a path in volumeMounts",
+            "volumeDevices[1].name: Invalid value: \"v\": must be unique",
+            "volumeDevices[1].name: Invalid value: \"v\": must not already exist in volumeMounts",
+        ],
+        "the last of two devices with the same name counts"
+    );
+    let flexible = |key: &str| {
+        let rest = format!(r#","volumes":[{{"name":"v","flexVolume":{{"driver":"d","options":{{"{key}":"x"}}}}}}]"#);
+        errors_of("", &rest).len()
+    };
+    assert_eq!((flexible("x.k8s.io"), flexible("k8s.io/a"), flexible("ak8s.io")), (1, 1, 0));
+    let initiator = |iqn: &str| {
+        let rest = format!(r#","volumes":[{{"name":"v","iscsi":{{"targetPortal":"p","iqn":"{iqn}","lun":0}}}}]"#);
+        errors_of("", &rest).len()
+    };
+    let names = ["iqn.2001-04.com.example:a", "iqn-iqn.2001-04.com.example:a", "iqn.2001-04.com.example:a,b"];
+    assert_eq!(names.map(initiator), [0, 0, 1]);
+    let field = r#","env":[{"name":"A","valueFrom":{"fieldRef":{"fieldPath":"['x']"}}}]"#;
+    let found = errors_of(field, "").join("; ");
+    assert!(found.ends_with("error converting fieldPath: field label not supported: ['x']"), "{found}");
 }

@@ -1,5 +1,7 @@
 //! Rules of the sources of volumes, one function each; those that persistent volumes have too are shared.
 
+use std::sync::LazyLock;
+
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::meta::ObjectMeta;
 use api_machinery::names;
@@ -14,6 +16,7 @@ use api_types::core_v1::{
     RBDVolumeSource, ScaleIOVolumeSource, SecretVolumeSource, StorageOSVolumeSource, VsphereVirtualDiskVolumeSource,
 };
 use kinds_frame::field_rules as rules;
+use regex::Regex;
 
 use crate::claim_spec;
 
@@ -95,7 +98,7 @@ pub fn iqn_problem(name: &str) -> Option<&'static str> {
     let alphanumeric =
         |text: &str, length: usize| text.len() == length && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let good = match name.get(..3) {
-        Some("iqn") => is_iqn(name),
+        Some("iqn") => IQN.as_ref().is_some_and(|format| format.is_match(name)),
         Some("eui") => name.get(4..).is_some_and(|rest| alphanumeric(rest, 16)),
         Some("naa") => name.get(4..).is_some_and(|rest| alphanumeric(rest, 32)),
         _ => return Some("must be valid format starting with iqn, eui, or naa"),
@@ -103,21 +106,10 @@ pub fn iqn_problem(name: &str) -> Option<&'static str> {
     (!good).then_some(FORMAT)
 }
 
-/// `iqn.YYYY-MM.` and a name, then a colon and anything without separators.
-fn is_iqn(name: &str) -> bool {
-    let digits = |text: Option<&str>| text.is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-    let Some(rest) = name.strip_prefix("iqn.") else { return false };
-    let dated = digits(rest.get(..4)) && rest.get(4..5) == Some("-") && digits(rest.get(5..7));
-    let Some((authority, unique)) = rest.get(8..).and_then(|rest| rest.split_once(':')) else { return false };
-    let word = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.'));
-    let separator = |c: char| matches!(c, ',' | ';' | '*' | '&' | '$' | '|') || c.is_whitespace();
-    dated
-        && rest.get(7..8) == Some(".")
-        && !authority.is_empty()
-        && word(authority)
-        && !unique.is_empty()
-        && !unique.contains(separator)
-}
+/// `iqn.YYYY-MM.` and a name, then a colon and anything without separators. Upstream looks for it anywhere in the text,
+/// up to the end.
+static IQN: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"iqn\.[0-9]{4}-[0-9]{2}\.[0-9A-Za-z.-]+:[^,;*&$|\t\n\f\r ]+$").ok());
 
 pub(super) fn iscsi(path: &Path, source: &ISCSIVolumeSource, errors: &mut ErrorList) {
     rules::required(&path.child("targetPortal"), &source.target_portal, errors);
@@ -229,7 +221,7 @@ pub(super) fn flex_volume(path: &Path, source: &FlexVolumeSource, errors: &mut E
 pub fn flex_options<'a>(path: &Path, driver: &str, options: impl Iterator<Item = &'a String>, errors: &mut ErrorList) {
     rules::required(&path.child("driver"), driver, errors);
     for key in options {
-        let Some((namespace, _)) = key.split_once('/') else { continue };
+        let namespace = key.split('/').next().unwrap_or_default();
         let dotted = format!(".{}", namespace.to_lowercase());
         if dotted.ends_with(".kubernetes.io") || dotted.ends_with(".k8s.io") {
             let detail = "kubernetes.io and k8s.io namespaces are reserved";

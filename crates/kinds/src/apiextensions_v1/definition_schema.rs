@@ -79,6 +79,7 @@ pub(super) fn check(of: Option<&CustomResourceValidation>, look: &Look<'_>, at: 
     let Some(declared) = of.and_then(|validation| validation.open_apiv3_schema.as_deref()) else { return };
     let schema = Value::Object(struct_to_map(declared));
     let at = at.child("openAPIV3Schema");
+    let before = errors.len();
     if look.has_status {
         check_root(declared, &schema, &at, errors);
     }
@@ -94,6 +95,9 @@ pub(super) fn check(of: Option<&CustomResourceValidation>, look: &Look<'_>, at: 
     }
     let broken: BTreeSet<String> = problems.errors.iter().map(|problem| problem.field.clone()).collect();
     errors.extend(problems.errors);
+    if problems.is_other_dialect && errors.len() == before {
+        errors.push(at.invalid("", "OpenAPIV3Schema 'schema' is not supported"));
+    }
     if is_structural {
         errors.extend(check_rules(&at, &unpacked, &broken, look));
     }
@@ -144,6 +148,15 @@ fn check_root(declared: &JSONSchemaProps, schema: &Value, at: &Path, errors: &mu
         let detail = format!("only [{}] fields are allowed {WHEN}", names.join(" "));
         errors.push(at.invalid(internal_json::bad_value(declared), detail));
     }
+}
+
+/// Whether the schema of a version says what members are where they are missing.
+pub(super) fn has_defaults(version: &CustomResourceDefinitionVersion) -> bool {
+    let mut found = false;
+    walk(&Path::nil(), &super::schema_of(version), 0, &mut |_, node| {
+        found |= node.get("default").is_some_and(|value| !value.is_null());
+    });
+    found
 }
 
 /// Calls `visit` for every node of a schema, with its path.

@@ -269,6 +269,60 @@ fn columns_scales_and_selectable_fields() {
     );
 }
 
+/// Fields and schemas are to stand in the same place of upstream's internal form.
+#[test]
+fn selectable_fields_stand_beside_the_schema() {
+    let second = |member: &'static str, to: Value| {
+        move |value: &mut Value| {
+            value["spec"]["versions"][0]["selectableFields"] = json!([{"jsonPath": ".spec.color"}]);
+            let mut second = value["spec"]["versions"][0].clone();
+            (second["name"], second["storage"], second[member]) = ("v2".into(), false.into(), to);
+            value["spec"]["versions"].as_array_mut().unwrap().push(second);
+        }
+    };
+    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object",
+        "properties": {"color": {"type": "string"}}}}}});
+    check(second("served", true.into()), &[]);
+    check(
+        second("schema", schema),
+        &["spec.selectableFields: Invalid value: \"\": may only be set when validations.schema is included"],
+    );
+    check(
+        second("selectableFields", json!([])),
+        &["spec.versions[0].selectableFields: Invalid value: \"\": may only be set when \
+           `version.schema.openAPIV3Schema` is not included"],
+    );
+}
+
+#[test]
+fn other_dialects_are_told_where_nothing_else_is_wrong() {
+    let with = |member: &'static str| {
+        move |value: &mut Value| {
+            let schema = &mut value["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+            (schema["$schema"], schema[member]) = ("http://json-schema.org/schema#".into(), "x".into());
+        }
+    };
+    let at = "spec.validation.openAPIV3Schema";
+    check(with("title"), &[&format!("{at}: Invalid value: \"\": OpenAPIV3Schema 'schema' is not supported")]);
+    check(with("id"), &[&format!("{at}.id: Forbidden: id is not supported")]);
+}
+
+#[test]
+fn defaults_need_pruning() {
+    let change = |value: &mut Value| {
+        value["spec"]["preserveUnknownFields"] = true.into();
+        value["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["default"] = json!({});
+    };
+    check(
+        change,
+        &[
+            "spec.preserveUnknownFields: Invalid value: true: must be false in order to use defaults in the schema",
+            "spec.preserveUnknownFields: Invalid value: true: cannot set to true, set \
+             x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead",
+        ],
+    );
+}
+
 #[test]
 fn conversions() {
     check(

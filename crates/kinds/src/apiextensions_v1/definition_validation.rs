@@ -18,6 +18,9 @@ use super::{definition_conversion, definition_names as names, definition_parts a
 use crate::field_rules::{self as rules, IMMUTABLE};
 use crate::internal_json;
 
+const NO_SCHEMA: &str = "may only be set when validations.schema is included";
+const NO_SCHEMA_OF_VERSION: &str = "may only be set when `version.schema.openAPIV3Schema` is not included";
+
 /// What all versions declare alike.
 struct Alike {
     schema: bool,
@@ -108,6 +111,10 @@ fn check_spec(
     names::check_group(&spec.group, &at.child("group"), errors);
     rules::choice(&at.child("scope"), &spec.scope, resource_scope::ALL, errors);
     check_schemas_present(spec, old, &at.child("versions"), errors);
+    if spec.preserve_unknown_fields && spec.versions.iter().any(definition_schema::has_defaults) {
+        let detail = "must be false in order to use defaults in the schema";
+        errors.push(at.child("preserveUnknownFields").invalid(true, detail));
+    }
     let alike = Alike::of(&spec.versions);
     let before = Before::of(old);
     check_versions(&spec.versions, &alike, &before, &at.child("versions"), errors);
@@ -119,7 +126,7 @@ fn check_spec(
             former: &before.former,
             is_unchanged: spec.versions.iter().all(|version| before.has_schema_of(version)),
         };
-        let chosen = Chosen { parts: &alike, holder: "validation", look, before: &before };
+        let chosen = Chosen { parts: &alike, holder: "validation", no_schema: NO_SCHEMA, look, before: &before };
         check_parts(first, &chosen, &at, errors);
     }
     definition_conversion::check(spec, definition, &at.child("conversion"), errors);
@@ -187,7 +194,12 @@ fn check_versions(
         parts::check_deprecation(version, &at, errors);
         let (has_status, is_unchanged) = (has_status(version), before.has_schema_of(version));
         let look = Look { has_status, former: &before.former, is_unchanged };
-        check_parts(version, &Chosen { parts: &own, holder: "schema", look, before }, &at, errors);
+        check_parts(
+            version,
+            &Chosen { parts: &own, holder: "schema", no_schema: NO_SCHEMA_OF_VERSION, look, before },
+            &at,
+            errors,
+        );
     }
     let shown = || {
         let texts: Vec<String> = alike.rest(versions).iter().map(|one| internal_json::compact(one)).collect();
@@ -214,6 +226,8 @@ struct Chosen<'c> {
     parts: &'c Alike,
     /// The member that holds the schema.
     holder: &'static str,
+    /// What is told of fields without a schema.
+    no_schema: &'static str,
     look: Look<'c>,
     before: &'c Before<'c>,
 }
@@ -230,6 +244,12 @@ fn check_parts(version: &CustomResourceDefinitionVersion, chosen: &Chosen<'_>, a
         parts::check_columns(&version.additional_printer_columns, &at.child("additionalPrinterColumns"), errors);
     }
     if parts.fields && !version.selectable_fields.is_empty() {
+        // Upstream looks for the schema where the fields stand: fields that all versions have alike need a schema that all
+        // have alike, and others one that is not.
+        if !parts.schema || !has_schema(version) {
+            errors.push(at.child("selectableFields").invalid("", chosen.no_schema));
+            return;
+        }
         let schema = Structural::root(&super::schema_of(version));
         let former = chosen.before.version(&version.name).map_or(&[][..], |former| &former.selectable_fields);
         let at = at.child("selectableFields");

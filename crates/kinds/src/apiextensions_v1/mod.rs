@@ -7,6 +7,7 @@ mod definition_names;
 mod definition_parts;
 mod definition_schema;
 mod definition_validation;
+pub mod embedded;
 mod first_form;
 mod schema_defaults;
 

@@ -37,11 +37,11 @@ pub(super) fn count(intervals: &[(i32, i32)]) -> i64 {
 }
 
 fn index(text: &str, completions: i32) -> Result<i32, String> {
-    let number: i32 = text.parse().map_err(|_| format!("cannot convert string to integer for index: \"{text}\""))?;
-    if number >= completions {
-        return Err(format!("too large index: \"{text}\""));
+    let number: i64 = text.parse().map_err(|_| format!("cannot convert string to integer for index: \"{text}\""))?;
+    match i32::try_from(number) {
+        Ok(number) if number < completions => Ok(number),
+        _ => Err(format!("too large index: \"{text}\"")),
     }
-    Ok(number)
 }
 
 #[cfg(test)]
@@ -57,6 +57,7 @@ mod tests {
             ("1-2-3", "the fragment \"1-2-3\" violates"),
             ("a", "cannot convert string to integer for index: \"a\""),
             ("8", "too large index: \"8\""),
+            ("3000000000", "too large index: \"3000000000\""),
             ("3-3", "non-increasing order, previous: 3, current: 3"),
             ("2-4,4", "non-increasing order, previous: 4, current: 4"),
         ] {

@@ -5,8 +5,6 @@ mod certificate_signing_request;
 mod tests;
 mod validation;
 
-pub(crate) use validation::validate_signer;
-
 use crate::rules::{Rules, Typed};
 
 /// The rules of each kind of the group version.

@@ -1,7 +1,8 @@
 //! Validation of certificate signing requests. Faults that the stored object has already are not held against a write.
 
+use std::collections::BTreeSet;
+
 use api_machinery::field_path::{BadValue, ErrorList, Path};
-use api_machinery::names;
 use api_types::certificates_v1::constants::key_usage;
 use api_types::certificates_v1::{
     CertificateSigningRequest, CertificateSigningRequestCondition, CertificateSigningRequestSpec,
@@ -12,10 +13,9 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::field_rules as rules;
 use crate::rules::Endpoint;
+use crate::signers;
 
 const MINIMUM_SECONDS: i32 = 600;
-const DOMAIN_MAX_BYTES: usize = 253;
-const SIGNER_MAX_BYTES: usize = 571;
 const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
 
 /// Checks a request that is created, or that replaces `old`.
@@ -51,62 +51,27 @@ fn validate_spec(
         errors.push(at.required(""));
     }
     let is_known = |usage: &String| key_usage::ALL.contains(&usage.as_str());
-    let has_repeats =
-        |usages: &[String]| usages.iter().enumerate().any(|(i, usage)| usages.iter().take(i).any(|one| one == usage));
+    let has_repeats = |usages: &[String]| usages.iter().collect::<BTreeSet<_>>().len() < usages.len();
     let unknown_stored = old.is_some_and(|old| !old.usages.iter().all(is_known));
     let repeats_stored = old.is_some_and(|old| has_repeats(&old.usages));
+    let mut seen = BTreeSet::new();
     for (index, usage) in spec.usages.iter().enumerate() {
         if !is_known(usage) && !unknown_stored {
             errors.push(at.index(index).not_supported(BadValue::named(usage), key_usage::ALL));
         }
-        if !repeats_stored && spec.usages.iter().take(index).any(|one| one == usage) {
+        if !seen.insert(usage) && !repeats_stored {
             errors.push(at.index(index).duplicate(BadValue::named(usage)));
         }
     }
     let at = path.child("signerName");
     if spec.signer_name != LEGACY_SIGNER {
-        validate_signer(&at, &spec.signer_name, errors);
+        signers::validate_name(&at, &spec.signer_name, errors);
     } else if old.is_none_or(|old| old.signer_name != LEGACY_SIGNER) {
         errors.push(at.invalid(&spec.signer_name, "the legacy signerName is not allowed via this API version"));
     }
     if let Some(seconds) = spec.expiration_seconds.filter(|seconds| *seconds < MINIMUM_SECONDS) {
         let detail = "may not specify a duration less than 600 seconds (10 minutes)";
         errors.push(path.child("expirationSeconds").invalid(seconds, detail));
-    }
-}
-
-/// `domain/path`, such as `example.com/signer-name`.
-pub(crate) fn validate_signer(path: &Path, name: &str, errors: &mut ErrorList) {
-    if !rules::required(path, name, errors) {
-        return;
-    }
-    let Some((domain, rest)) = name.split_once('/').filter(|(_, rest)| !rest.contains('/')) else {
-        let detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
-        errors.push(path.invalid(name, detail));
-        return;
-    };
-    if domain.len() > DOMAIN_MAX_BYTES {
-        errors.push(path.too_long(DOMAIN_MAX_BYTES));
-    }
-    let mut labels = |whole: &str, rule: rules::NameRule| {
-        for label in whole.split('.') {
-            let problems = rule(label);
-            let is_bad = !problems.is_empty();
-            for problem in problems {
-                errors.push(path.invalid(whole, format!("validating label \"{label}\": {problem}")));
-            }
-            if is_bad {
-                break;
-            }
-        }
-    };
-    labels(domain, names::dns1123_label);
-    labels(rest, names::dns1123_subdomain);
-    if !domain.contains('.') {
-        errors.push(path.invalid(domain, "should be a domain with at least two segments separated by dots"));
-    }
-    if name.len() > SIGNER_MAX_BYTES {
-        errors.push(path.too_long(SIGNER_MAX_BYTES));
     }
 }
 

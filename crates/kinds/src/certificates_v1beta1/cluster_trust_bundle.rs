@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 
 use api_machinery::field_path::{ErrorList, Path};
-use api_machinery::names;
 use api_types::certificates_v1beta1::ClusterTrustBundle;
 use feature_gates::MinorVersion;
 
-use crate::certificates_v1::validate_signer;
 use crate::info::{ResourceInfo, StorageInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::table::{Cell, or_none};
-use crate::{field_rules as rules, gates};
+use crate::{field_rules as rules, gates, signers};
 
 const BUNDLE_MAX_BYTES: usize = 1 << 20;
 const SIGNER_NAME: &str = "spec.signerName";
@@ -64,34 +62,15 @@ impl TypedRules for ClusterTrustBundleRules {
 
 fn validate_over(object: &ClusterTrustBundle, old: Option<&ClusterTrustBundle>) -> ErrorList {
     let (mut errors, path, signer) = (ErrorList::new(), Path::new("spec"), object.spec.signer_name.as_str());
-    validate_name(&object.metadata.name, signer, &mut errors);
+    let (at, name) = (Path::new("metadata").child("name"), &object.metadata.name);
+    errors.push_invalid(&at, name, signers::bundle_name(name, signer));
     if !signer.is_empty() {
-        validate_signer(&path.child("signerName"), signer, &mut errors);
+        signers::validate_name(&path.child("signerName"), signer, &mut errors);
     }
     if old.is_none_or(|old| old.spec.trust_bundle != object.spec.trust_bundle) {
         validate_bundle(&path.child("trustBundle"), &object.spec.trust_bundle, &mut errors);
     }
     errors
-}
-
-/// A bundle of a signer is named after it.
-fn validate_name(name: &str, signer: &str, errors: &mut ErrorList) {
-    let path = Path::new("metadata").child("name");
-    if signer.is_empty() {
-        if name.contains(':') {
-            let detail = "ClusterTrustBundle without signer name must not have \":\" in its name";
-            return errors.push(path.invalid(name, detail));
-        }
-        return errors.push_invalid(&path, name, names::dns1123_subdomain(name));
-    }
-    let prefix = format!("{}:", signer.replace('/', ":"));
-    match name.strip_prefix(&prefix) {
-        Some(rest) => errors.push_invalid(&path, name, names::dns1123_subdomain(rest)),
-        None => {
-            let detail = format!("ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}");
-            errors.push(path.invalid(name, detail));
-        }
-    }
 }
 
 fn validate_bundle(path: &Path, bundle: &str, errors: &mut ErrorList) {

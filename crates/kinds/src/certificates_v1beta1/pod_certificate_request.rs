@@ -8,18 +8,13 @@ use api_types::certificates_v1beta1::{PodCertificateRequest, PodCertificateReque
 use feature_gates::MinorVersion;
 
 use super::{issued_chain, requested_key};
-use crate::certificates_v1::validate_signer;
 use crate::info::{ResourceInfo, StorageInfo, SubresourceInfo};
 use crate::rules::{Endpoint, MetadataCheck, RuleContext, TypedRules};
 use crate::strategy::Strategy;
 use crate::table::{self, Cell};
-use crate::{conditions, field_rules as rules, gates, internal_json};
+use crate::{conditions, field_rules as rules, gates, internal_json, signers};
 
 const UID_MAX_BYTES: usize = 128;
-const SHORTEST: i32 = 3_600;
-/// A day for signers of the project, ninety-one days for others.
-const LONGEST_OF_PROJECT: i32 = 86_400;
-const LONGEST: i32 = 7_862_400;
 const SIGNER_NAME: &str = "spec.signerName";
 const POD_NAME: &str = "spec.podName";
 const NODE_NAME: &str = "spec.nodeName";
@@ -95,15 +90,9 @@ fn final_state(status: &PodCertificateRequestStatus) -> Option<&'static str> {
 }
 
 fn validate_spec(path: &Path, spec: &PodCertificateRequestSpec, errors: &mut ErrorList) {
-    validate_signer(&path.child("signerName"), &spec.signer_name, errors);
+    signers::validate_name(&path.child("signerName"), &spec.signer_name, errors);
     let at = path.child("unverifiedUserAnnotations");
-    for key in spec.unverified_user_annotations.keys() {
-        errors.extend(names::domain_prefixed_key(&at, &key.to_lowercase()));
-    }
-    let size: usize = spec.unverified_user_annotations.iter().map(|(key, value)| key.len() + value.len()).sum();
-    if size > names::ANNOTATIONS_MAX_BYTES {
-        errors.push(at.too_long(names::ANNOTATIONS_MAX_BYTES));
-    }
+    signers::validate_user_annotations(&at, &spec.unverified_user_annotations, errors);
     for (name, value, uid_name, uid) in [
         ("podName", &spec.pod_name, "podUID", &spec.pod_uid),
         ("serviceAccountName", &spec.service_account_name, "serviceAccountUID", &spec.service_account_uid),
@@ -121,11 +110,9 @@ fn validate_spec(path: &Path, spec: &PodCertificateRequestSpec, errors: &mut Err
     let Some(wanted) = spec.max_expiration_seconds else {
         return errors.push(at.required("must be set"));
     };
-    let domain = spec.signer_name.split('/').next().unwrap_or_default();
-    let of_project = domain == "kubernetes.io" || domain.ends_with(".kubernetes.io");
-    let longest = if of_project { LONGEST_OF_PROJECT } else { LONGEST };
-    if !(SHORTEST..=longest).contains(&wanted) {
-        errors.push(at.invalid(wanted, format!("must be in the range [{SHORTEST}, {longest}]")));
+    let (shortest, longest) = (signers::SHORTEST, signers::longest(&spec.signer_name));
+    if !(shortest..=longest).contains(&wanted) {
+        errors.push(at.invalid(wanted, format!("must be in the range [{shortest}, {longest}]")));
     }
     requested_key::validate(path, spec, errors);
 }

@@ -1,6 +1,8 @@
 //! What may change of a pod once it is there: images, a few times and tolerations; more while it is gated; ephemeral
 //! containers and resources through endpoints of their own.
 
+use std::collections::BTreeSet;
+
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_machinery::reflect::equal_structs;
@@ -57,8 +59,9 @@ fn validate_spec(path: &Path, pod: &Pod, old: &Pod, gates: &Gates, errors: &mut 
         return;
     }
     validate_toleration_update(&path.child("tolerations"), &pod.spec, &old.spec, gates, errors);
+    let stored: BTreeSet<&str> = old.spec.scheduling_gates.iter().map(|gate| gate.name.as_str()).collect();
     for (index, gate) in pod.spec.scheduling_gates.iter().enumerate() {
-        if !old.spec.scheduling_gates.iter().any(|stored| stored.name == gate.name) {
+        if !stored.contains(gate.name.as_str()) {
             let detail = format!("only deletion is allowed, but found new scheduling gate '{}'", gate.name);
             errors.push(path.child("schedulingGates").index(index).child("name").forbidden(detail));
         }
@@ -95,14 +98,17 @@ fn validate_deadline(path: &Path, spec: &PodSpec, old: &PodSpec, errors: &mut Er
 fn validate_toleration_update(path: &Path, spec: &PodSpec, old: &PodSpec, gates: &Gates, errors: &mut ErrorList) {
     let comparing = pod_spec::comparing(gates, Some(old));
     let (new, old) = (&spec.tolerations, &old.tolerations);
-    let same = |a: &Toleration, b: &Toleration| {
-        a.key == b.key && a.operator == b.operator && a.value == b.value && a.effect == b.effect
-    };
-    if old.iter().any(|stored| !new.iter().any(|other| same(stored, other))) {
+    let kept: BTreeSet<[&str; 4]> = new.iter().map(lasting_part).collect();
+    if old.iter().any(|stored| !kept.contains(&lasting_part(stored))) {
         errors.push(path.forbidden("existing toleration can not be modified except its tolerationSeconds"));
         return;
     }
     pod_spec::validate_tolerations(path, new, comparing, errors);
+}
+
+/// All of a toleration but its time, which may change.
+fn lasting_part(own: &Toleration) -> [&str; 4] {
+    [&own.key, &own.operator, &own.value, &own.effect]
 }
 
 /// The new spec with everything that may change as it was.

@@ -129,7 +129,7 @@ impl TypedRules for ReplicationControllerRules {
 
     fn scale(object: &ReplicationController) -> Option<Scale> {
         Some(Scale {
-            spec_replicas: object.spec.replicas.unwrap_or(1),
+            spec_replicas: Ok(object.spec.replicas.unwrap_or(1)),
             status_replicas: object.status.replicas,
             selector: api_machinery::labels::format_labels(&object.spec.selector),
         })

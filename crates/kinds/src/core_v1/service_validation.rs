@@ -66,8 +66,10 @@ pub(super) fn validate(service: &Service, old: Option<&Service>, gates: &Gates) 
     let spec = &service.spec;
     let path = Path::new("spec");
     validate_type_needs(&path, spec, &mut errors);
+    let mut names = BTreeSet::new();
     for (index, port) in spec.ports.iter().enumerate() {
-        validate_port(&path.child("ports").index(index), port, spec, index, &mut errors);
+        let repeats = !names.insert(port.name.as_str());
+        validate_port(&path.child("ports").index(index), port, spec, repeats, &mut errors);
     }
     errors.extend(names::labels(&path.child("selector"), &spec.selector));
     rules::choice(&path.child("sessionAffinity"), &spec.session_affinity, service_affinity::ALL, &mut errors);
@@ -107,7 +109,7 @@ fn validate_type_needs(path: &Path, spec: &ServiceSpec, errors: &mut ErrorList) 
     }
 }
 
-fn validate_port(path: &Path, port: &ServicePort, spec: &ServiceSpec, index: usize, errors: &mut ErrorList) {
+fn validate_port(path: &Path, port: &ServicePort, spec: &ServiceSpec, repeats: bool, errors: &mut ErrorList) {
     let at = path.child("name");
     if port.name.is_empty() {
         if spec.ports.len() > 1 {
@@ -115,7 +117,7 @@ fn validate_port(path: &Path, port: &ServicePort, spec: &ServiceSpec, index: usi
         }
     } else {
         errors.push_invalid(&at, &port.name, names::dns1123_label(&port.name));
-        if spec.ports.iter().take(index).any(|earlier| earlier.name == port.name) {
+        if repeats {
             errors.push(at.duplicate(port.name.as_str()));
         }
     }

@@ -93,6 +93,7 @@ fn volumes_of_each_kind() {
             "",
             &["spec.persistentVolumeReclaimPolicy: Forbidden: may not be 'recycle' for a hostPath mount of '/'"],
         ),
+        (r#""hostPath":{"path":"."},"persistentVolumeReclaimPolicy":"Recycle""#, "", &[]),
         (
             r#""hostPath":{"path":"/p"},"volumeAttributesClassName":"c""#,
             "",
@@ -341,4 +342,8 @@ fn ranges_and_quotas() {
             "spec.scopes: Invalid value: [\"Odd\"]: unsupported scope",
         ]
     );
+    let many = ResourceQuotaSpec { scopes: vec!["x".repeat(1000); 1000], ..ResourceQuotaSpec::default() };
+    let mut errors = ErrorList::new();
+    crate::quota_rules::quota(&api_machinery::field_path::Path::new("spec"), &many, &mut errors);
+    assert_eq!(errors.len(), 2, "each shows a megabyte");
 }

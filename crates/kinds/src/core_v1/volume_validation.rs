@@ -183,7 +183,7 @@ fn validate_source(path: &Path, name: &str, spec: &PersistentVolumeSpec, errors:
     if sources.local.is_some() && spec.node_affinity.is_none() {
         errors.push(path.child("nodeAffinity").required("Local volume requires node affinity"));
     }
-    let root = |path: &str| !path.is_empty() && path.split('/').all(|part| matches!(part, "" | "."));
+    let root = |path: &str| path.starts_with('/') && path.split('/').all(|part| matches!(part, "" | "."));
     let whole = sources.host_path.as_ref().is_some_and(|host| root(&host.path));
     if whole && spec.persistent_volume_reclaim_policy == "Recycle" {
         let detail = "may not be 'recycle' for a hostPath mount of '/'";

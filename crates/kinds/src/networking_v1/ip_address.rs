@@ -1,6 +1,6 @@
 //! IPAddress of networking.k8s.io/v1: its names, and its rules.
 
-use api_machinery::field_path::{ErrorList, Path};
+use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_types::networking_v1::{IPAddress, ParentReference};
 use feature_gates::MinorVersion;
@@ -46,8 +46,9 @@ impl TypedRules for IPAddressRules {
 
     fn validate_update(cx: &RuleContext, _: Endpoint, object: &IPAddress, old: &IPAddress) -> ErrorList {
         let mut errors = Self::validate(cx, object);
-        if let Some(parent) = object.spec.parent_ref.as_ref().filter(|_| object.spec != old.spec) {
-            let value = internal_json::bad_value(parent);
+        if object.spec != old.spec {
+            let value =
+                object.spec.parent_ref.as_ref().map_or_else(BadValue::null, |own| internal_json::bad_value(own));
             errors.push(Path::new("spec").child("parentRef").invalid(value, IMMUTABLE));
         }
         errors
@@ -102,6 +103,10 @@ mod tests {
         assert_eq!(texts(rules.validate_create(&cx, &orphan)), ["spec.parentRef: Required value"]);
         let told = r#"spec.parentRef: Invalid value: {"Group":"","Resource":"services","Namespace":"default","Name":"b"}: field is immutable"#;
         assert_eq!(texts(IPAddressRules::validate_update(&cx, Endpoint::Main, &other, &good)), [told]);
+        assert_eq!(
+            texts(IPAddressRules::validate_update(&cx, Endpoint::Main, &orphan, &good)),
+            ["spec.parentRef: Required value", "spec.parentRef: Invalid value: null: field is immutable"]
+        );
         assert!(!rules.validate_name("192.0.02.1", false).is_empty());
         assert_eq!(rules.cells(&good, Time::default())[1], "services/default/a");
     }

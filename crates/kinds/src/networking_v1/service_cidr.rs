@@ -105,7 +105,7 @@ fn validate_new(path: &Path, spec: &ServiceCIDRSpec, errors: &mut ErrorList) {
 fn validate_change(path: &Path, spec: &ServiceCIDRSpec, old: &ServiceCIDRSpec, errors: &mut ErrorList) {
     let upgraded = old.cidrs.len() == 1 && spec.cidrs.len() == MOST_NETWORKS;
     if spec.cidrs.len() != old.cidrs.len() && !upgraded {
-        return errors.push(path.invalid(internal_json::bad_value(spec), IMMUTABLE));
+        return errors.push(path.invalid(BadValue::list(&spec.cidrs), IMMUTABLE));
     }
     for (index, (cidr, stored)) in spec.cidrs.iter().zip(&old.cidrs).enumerate() {
         if cidr != stored {
@@ -122,6 +122,21 @@ mod tests {
     use api_machinery::meta::Condition;
 
     use super::*;
+
+    #[test]
+    fn networks_are_only_added() {
+        let spec = |cidrs: &[&str]| ServiceCIDRSpec { cidrs: cidrs.iter().map(ToString::to_string).collect() };
+        for (new, old, expected) in [
+            (&["10.0.0.0/8", "fd00::/112"][..], &["10.0.0.0/8"][..], ""),
+            (&["10.0.0.0/8"], &["10.0.0.0/8", "fd00::/112"], "p: Invalid value: [\"10.0.0.0/8\"]: field is immutable"),
+            (&["10.0.0.0/9"], &["10.0.0.0/8"], "p[0]: Invalid value: \"10.0.0.0/9\": field is immutable"),
+        ] {
+            let mut errors = ErrorList::new();
+            validate_change(&Path::new("p"), &spec(new), &spec(old), &mut errors);
+            let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            assert_eq!(texts.join(", "), expected);
+        }
+    }
 
     #[test]
     fn a_status_is_written_with_the_rest_without_the_gate() {

@@ -1,5 +1,7 @@
 //! RuntimeClass of node.k8s.io/v1: its names, and its rules.
 
+use std::collections::BTreeSet;
+
 use api_types::node_v1::RuntimeClass;
 use api_types::node_v1alpha1;
 
@@ -15,7 +17,6 @@ use api_machinery::field_path::ErrorList;
 use api_machinery::field_path::Path;
 use api_machinery::names;
 use api_machinery::object::Object;
-use api_types::core_v1::Toleration;
 use component_helpers::taints::Comparing;
 use component_helpers::tolerations::compare_numbers;
 
@@ -76,12 +77,10 @@ fn checked(object: &RuntimeClass, comparing: Comparing) -> ErrorList {
     let path = Path::new("scheduling");
     errors.extend(names::labels(&path.child("nodeSelector"), &scheduling.node_selector));
     let path = path.child("tolerations");
-    let same = |one: &Toleration, other: &Toleration| {
-        (&one.key, &one.operator, &one.value, &one.effect) == (&other.key, &other.operator, &other.value, &other.effect)
-    };
     validate_tolerations(&path, &scheduling.tolerations, comparing, &mut errors);
+    let mut seen = BTreeSet::new();
     for (index, toleration) in scheduling.tolerations.iter().enumerate() {
-        if scheduling.tolerations.iter().take(index).any(|earlier| same(earlier, toleration)) {
+        if !seen.insert((&toleration.key, &toleration.operator, &toleration.value, &toleration.effect)) {
             errors.push(path.index(index).duplicate(internal_json::bad_value(toleration)));
         }
     }
@@ -101,20 +100,22 @@ fn first_form(object: &dyn Object) -> Option<Box<dyn Object>> {
 
 #[cfg(test)]
 mod tests {
+    use api_types::core_v1::Toleration;
+
     use super::*;
 
     #[test]
     fn tolerations_differ() {
         let toleration = Toleration { key: "a".into(), operator: "Exists".into(), ..Toleration::default() };
-        let tolerations =
-            vec![toleration.clone(), Toleration { toleration_seconds: Some(1), effect: String::new(), ..toleration }];
+        let other = Toleration { key: "b".into(), ..toleration.clone() };
+        let longer = Toleration { toleration_seconds: Some(1), ..toleration.clone() };
+        let tolerations = vec![toleration, other, longer];
         let mut class = RuntimeClass { handler: "h".into(), ..RuntimeClass::default() };
         class.scheduling = Some(api_types::node_v1::Scheduling { tolerations, ..Default::default() });
         let cx = RuleContext::default();
         let texts: Vec<String> = RuntimeClassRules::validate(&cx, &class).iter().map(ToString::to_string).collect();
-        assert!(
-            texts.iter().any(|text| text.starts_with(r#"scheduling.tolerations[1]: Duplicate value: {"Key":"a""#)),
-            "{texts:?}"
-        );
+        let duplicates: Vec<&String> = texts.iter().filter(|text| text.contains("Duplicate")).collect();
+        let [duplicate] = &duplicates[..] else { panic!("{texts:?}") };
+        assert!(duplicate.starts_with(r#"scheduling.tolerations[2]: Duplicate value: {"Key":"a""#), "{duplicate}");
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::leaf::RawJson;
 use api_machinery::names;
+use api_machinery::quote::go_quote;
 use api_machinery::value::Value;
 use api_types::resource_v1::constants::device_taint_effect;
 
@@ -18,6 +19,7 @@ const ID_MAX_BYTES: usize = 32;
 const BLOB_MAX_BYTES: usize = 10 * 1024;
 /// Greatest length of the key of a map in a path: a domain, a slash and an identifier.
 const KEY_MAX_BYTES: usize = DOMAIN_MAX_BYTES + 1 + ID_MAX_BYTES;
+const NO_UUID: &str = "invalid UUID format";
 const CUT: &str = "...";
 
 /// The name of a driver.
@@ -93,9 +95,36 @@ pub(super) fn blob(path: &Path, blob: &RawJson, unchanged: bool, errors: &mut Er
     }
 }
 
-/// The name of a share of a device.
+/// The identity of a share of a device.
 pub(super) fn share(path: &Path, share: &str, errors: &mut ErrorList) {
-    errors.push_invalid(path, share, names::uuid(share));
+    if let Some(problem) = uuid_problem(share) {
+        errors.push(path.invalid(share, format!("error validating uid: {problem}")));
+    } else if !names::uuid(share).is_empty() {
+        let detail = "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase \
+                      hexadecimal characters";
+        errors.push(path.invalid(share, detail));
+    }
+}
+
+/// What keeps a text from being an identity in any of the forms that there are: dashed, in braces, as a URN, or without
+/// dashes.
+fn uuid_problem(text: &str) -> Option<String> {
+    const URN: &str = "urn:uuid:";
+    let dashed = match text.len() {
+        36 => text,
+        32 => return (!text.bytes().all(|byte| byte.is_ascii_hexdigit())).then(|| NO_UUID.to_owned()),
+        38 => match text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
+            Some(inner) => inner,
+            None => return Some("invalid bracketed UUID format".to_owned()),
+        },
+        45 => match text.split_at_checked(URN.len()) {
+            Some((prefix, rest)) if prefix.eq_ignore_ascii_case(URN) => rest,
+            Some((prefix, _)) => return Some(format!("invalid urn prefix: {}", go_quote(prefix))),
+            None => return Some(NO_UUID.to_owned()),
+        },
+        length => return Some(format!("invalid UUID length: {length}")),
+    };
+    (!names::uuid(&dashed.to_ascii_lowercase()).is_empty()).then(|| NO_UUID.to_owned())
 }
 
 /// A taint's effect, which may be one that nobody knows any more where it is `unchanged`.
@@ -168,6 +197,28 @@ mod tests {
         let mut errors = ErrorList::new();
         check(&Path::new("p"), value, &mut errors);
         errors.iter().map(|error| error.to_string().chars().take(60).collect()).collect()
+    }
+
+    #[test]
+    fn shares_are_identities_in_their_plain_form() {
+        const GOOD: &str = "0a1b2c3d-0000-4000-8000-0123456789ab";
+        for (value, expected) in [
+            (GOOD.to_owned(), ""),
+            (String::new(), "error validating uid: invalid UUID length: 0"),
+            (GOOD.to_uppercase(), "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`"),
+            (GOOD.replace('-', ""), "uid must be in RFC 4122 normalized form"),
+            (format!("urn:uuid:{GOOD}"), "uid must be in RFC 4122 normalized form"),
+            (format!("urn:oops:{GOOD}"), "error validating uid: invalid urn prefix: \"urn:oops:\""),
+            (format!("({GOOD})"), "error validating uid: invalid bracketed UUID format"),
+            (GOOD.replace('a', "x"), "error validating uid: invalid UUID format"),
+        ] {
+            let mut errors = ErrorList::new();
+            share(&Path::new("p"), &value, &mut errors);
+            let text = if errors.is_empty() { String::new() } else { errors.to_string() };
+            let shown = format!("p: Invalid value: \"{value}\": {expected}");
+            let wanted = if expected.is_empty() { "" } else { shown.as_str() };
+            assert!(text.starts_with(wanted) && text.is_empty() == wanted.is_empty(), "{text}");
+        }
     }
 
     #[test]

@@ -97,7 +97,7 @@ impl TypedRules for StorageClassRules {
 }
 
 fn validate_topologies(terms: &[TopologySelectorTerm], errors: &mut ErrorList) {
-    let mut earlier: Vec<BTreeMap<&str, BTreeSet<&str>>> = Vec::new();
+    let mut earlier: BTreeMap<BTreeMap<&str, BTreeSet<&str>>, usize> = BTreeMap::new();
     for (index, term) in terms.iter().enumerate() {
         let path = Path::new("allowedTopologies").index(index).child("matchLabelExpressions");
         let mut seen = BTreeMap::new();
@@ -120,10 +120,14 @@ fn validate_topologies(terms: &[TopologySelectorTerm], errors: &mut ErrorList) {
         }
         // Upstream compares with as many empty terms as there are terms, too.
         let empty = if seen.is_empty() { terms.len() } else { 0 };
-        for _ in 0..empty + earlier.iter().filter(|one| **one == seen).count() {
+        let same = earlier.entry(seen).or_default();
+        for _ in 0..empty + *same {
+            if errors.is_full() {
+                return;
+            }
             errors.push(path.duplicate(""));
         }
-        earlier.push(seen);
+        *same += 1;
     }
 }
 

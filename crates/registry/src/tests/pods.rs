@@ -41,6 +41,21 @@ async fn a_pod_is_bound_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pod_is_bound_to_a_node_and_nothing_else() {
+    let fixture = Fixture::new().await;
+    let kind = "target.kind: Unsupported value: \"Pod\": supported values: \"Node\", \"<empty>\"";
+    let name = "target.name: Required value";
+    for (of_kind, of_name, expected) in
+        [("Pod", "n1", kind.to_owned()), ("", "", name.to_owned()), ("Pod", "", format!("[{kind}, {name}]"))]
+    {
+        let mut wish = binding("a", of_name);
+        wish.target.kind = of_kind.into();
+        let error = bind(&fixture.registry, &fixture.cx("default"), "a", &wish).await.unwrap_err();
+        assert_eq!((error.code, &*error.reason, error.message), (500, "", expected), "{of_kind} {of_name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn of_many_bindings_one_wins() {
     let fixture = Fixture::new().await;
     let (pods, cx) = (fixture.resource("pods"), fixture.cx("default"));

@@ -23,6 +23,13 @@ pub fn prune(value: &mut Value, schema: &Structural) -> Vec<String> {
     unknown
 }
 
+/// Whether a value has no undeclared members. What the metadata of embedded objects has is not asked.
+pub fn is_pruned(value: &Value, schema: &Structural) -> bool {
+    let mut pruner = Pruner { path: String::new(), unknown: Vec::new(), of_metadata: Vec::new() };
+    pruner.visit(&mut value.clone(), Some(schema), false);
+    pruner.unknown.is_empty()
+}
+
 struct Pruner {
     path: String,
     unknown: Vec<String>,

@@ -10,6 +10,7 @@ mod nested;
 
 /// Deepest schema that is accepted.
 const MAX_DEPTH: usize = 100;
+const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 
 /// Where a node stands in the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +18,34 @@ enum Level {
     Root,
     Field,
     Item,
+}
+
+/// What holds for a node by what it is in.
+#[derive(Clone, Copy)]
+struct Inside {
+    depth: usize,
+    /// It is a part of the schema of the metadata of some object.
+    metadata: bool,
+    /// Why it may have no default, if it may not.
+    no_defaults: Option<NoDefaults>,
+}
+
+/// Where there may be no defaults.
+#[derive(Clone, Copy)]
+enum NoDefaults {
+    /// In the members that every object has.
+    TopLevel(&'static str),
+    /// In the values of maps of metadata: what to prune is not known without the value.
+    Entries,
+}
+
+impl NoDefaults {
+    fn detail(self) -> String {
+        match self {
+            Self::TopLevel(name) => format!("must not be set in top-level {name}"),
+            Self::Entries => "must not be set inside additionalProperties applying to object metadata".to_owned(),
+        }
+    }
 }
 
 /// All that is wrong with a schema.
@@ -42,7 +71,8 @@ impl Problems {
 #[must_use]
 pub fn check(path: &Path, schema: &Value) -> Problems {
     let mut found = Problems::default();
-    check_node(path, schema, Level::Root, 0, &mut found);
+    let inside = Inside { depth: 0, metadata: false, no_defaults: None };
+    check_node(path, schema, Level::Root, inside, &mut found);
     let mut sorted: Vec<_> = std::mem::take(&mut found.structural).into_iter().collect();
     if !found.is_other_dialect {
         sorted.sort_by_key(ToString::to_string);
@@ -63,32 +93,42 @@ fn has_members(schema: &Map<String, Value>, name: &str) -> bool {
     schema.get(name).and_then(Value::as_object).is_some_and(|map| !map.is_empty())
 }
 
-fn check_node(path: &Path, schema: &Value, place: Level, depth: usize, found: &mut Problems) {
+fn check_node(path: &Path, schema: &Value, place: Level, inside: Inside, found: &mut Problems) {
     let Value::Object(node) = schema else { return };
-    if depth > MAX_DEPTH {
+    if inside.depth > MAX_DEPTH {
         found.errors.push(path.forbidden("nested too deeply"));
         return;
+    }
+    if let Some(reason) = inside.no_defaults.filter(|_| node.get("default").is_some_and(|value| !value.is_null())) {
+        found.errors.push(path.child("default").forbidden(reason.detail()));
+    }
+    if inside.metadata && flag(node, EMBEDDED) {
+        found.errors.push(path.child(EMBEDDED).forbidden("must not be used inside of resource meta"));
     }
     check_keywords(path, node, place, found);
     extensions::check(path, node, &mut found.errors);
     check_type(path, node, place, &mut found.structural);
     check_embedded(path, node, place, &mut found.structural);
     nested::check_junctors(path, node, &mut found.structural);
+    let deeper = Inside { depth: inside.depth + 1, ..inside };
     for (name, property) in node.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        let below = path.child("properties").key(name);
-        if place == Level::Root
-            && matches!(name.as_str(), "apiVersion" | "kind" | "metadata")
-            && property.get("default").is_some()
-        {
-            found.errors.push(below.child("default").forbidden(format!("must not be set in top-level {name}")));
+        let mut of_property = deeper;
+        let own = ["apiVersion", "kind", "metadata"].into_iter().find(|own| name == own);
+        if let Some(own) = own.filter(|_| place == Level::Root || flag(node, EMBEDDED)) {
+            of_property.metadata = true;
+            if place == Level::Root {
+                of_property.no_defaults = Some(NoDefaults::TopLevel(own));
+            }
         }
-        check_node(&below, property, Level::Field, depth + 1, found);
+        check_node(&path.child("properties").key(name), property, Level::Field, of_property, found);
     }
     if let Some(items) = node.get("items") {
-        check_node(&path.child("items"), items, Level::Item, depth + 1, found);
+        check_node(&path.child("items"), items, Level::Item, deeper, found);
     }
     if let Some(entries) = node.get("additionalProperties") {
-        check_node(&path.child("additionalProperties"), entries, Level::Field, depth + 1, found);
+        let no_defaults = if inside.metadata { Some(NoDefaults::Entries) } else { inside.no_defaults };
+        let of_entries = Inside { no_defaults, ..deeper };
+        check_node(&path.child("additionalProperties"), entries, Level::Field, of_entries, found);
     }
 }
 
@@ -116,6 +156,8 @@ fn check_keywords(path: &Path, node: &Map<String, Value>, place: Level, found: &
             found.is_other_dialect = true;
         }
     }
+    // Nobody forbids this one; it is only that no structural schema can be made of it.
+    found.is_other_dialect |= !text(node, "$schema").is_empty();
     if node.get("items").is_some_and(Value::is_array) {
         errors.push(path.child("items").forbidden("items must be a schema object and not an array"));
     }
@@ -160,7 +202,6 @@ fn check_type(path: &Path, node: &Map<String, Value>, place: Level, errors: &mut
 
 /// Whole objects inside, and the members that every object has.
 fn check_embedded(path: &Path, node: &Map<String, Value>, place: Level, errors: &mut ErrorList) {
-    const EMBEDDED: &str = "x-kubernetes-embedded-resource";
     const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
     let embedded = flag(node, EMBEDDED);
     if flag(node, "x-kubernetes-int-or-string") {

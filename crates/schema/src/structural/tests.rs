@@ -228,9 +228,19 @@ fn formats() {
     assert!(super::formats::matches("unheard-of", "x") && !is_known_format("unheard-of"));
 }
 
+fn object(properties: Value) -> Value {
+    json!({"type": "object", "properties": properties})
+}
+
+fn check_schemas(cases: &[(Value, &str)]) {
+    for (schema, expected) in cases {
+        let errors = structure::check(&Path::new("s"), schema).all().to_string();
+        assert_eq!(errors, *expected, "{schema}");
+    }
+}
+
 #[test]
 fn schemas_have_rules_of_their_own() {
-    let object = |properties: Value| json!({"type": "object", "properties": properties});
     let cases = [
         (object(json!({"a": {"type": "string"}})), "[]"),
         (json!({}), "s.type: Required value: must not be empty at the root"),
@@ -257,10 +267,6 @@ fn schemas_have_rules_of_their_own() {
             "[]",
         ),
         (
-            object(json!({"metadata": {"type": "object", "properties": {"labels": {"type": "object"}}}})),
-            "s.properties[metadata]: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified",
-        ),
-        (
             object(json!({"a": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "map"}})),
             "[s.properties[a].x-kubernetes-list-map-keys: Required value: must not be empty if x-kubernetes-list-type is map, s.properties[a].items.type: Invalid value: \"string\": must be object if parent array's x-kubernetes-list-type is map]",
         ),
@@ -279,10 +285,43 @@ fn schemas_have_rules_of_their_own() {
             "s.properties[a].x-kubernetes-validations[0].rule: Required value: rule is not specified",
         ),
     ];
-    for (schema, expected) in cases {
-        let errors = structure::check(&Path::new("s"), &schema).all().to_string();
-        assert_eq!(errors, expected, "{schema}");
-    }
+    check_schemas(&cases);
+}
+
+#[test]
+fn of_metadata_a_schema_may_say_little() {
+    // An object inside, of whose labels more is said.
+    let embedded = |labels: Value| {
+        let mut metadata = object(json!({"labels": labels}));
+        metadata["properties"]["labels"]["type"] = "object".into();
+        let mut whole = object(json!({"metadata": metadata}));
+        whole["x-kubernetes-embedded-resource"] = true.into();
+        whole
+    };
+    let cases = [
+        (
+            object(json!({"metadata": {"type": "object", "properties": {"labels": {"type": "object"}}}})),
+            "s.properties[metadata]: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified",
+        ),
+        (
+            object(json!({"metadata": {"type": "object", "properties": {"name": {"type": "string", "default": "a"}}}})),
+            "s.properties[metadata].properties[name].default: Forbidden: must not be set in top-level metadata",
+        ),
+        (
+            object(json!({"a": embedded(json!({"additionalProperties": {"type": "string", "default": "a"}}))})),
+            "s.properties[a].properties[metadata].properties[labels].additionalProperties.default: Forbidden: must not \
+             be set inside additionalProperties applying to object metadata",
+        ),
+        (
+            object(json!({"a": embedded(json!({
+                "x-kubernetes-embedded-resource": true,
+                "x-kubernetes-preserve-unknown-fields": true,
+            }))})),
+            "s.properties[a].properties[metadata].properties[labels].x-kubernetes-embedded-resource: Forbidden: must not \
+             be used inside of resource meta",
+        ),
+    ];
+    check_schemas(&cases);
 }
 
 #[test]

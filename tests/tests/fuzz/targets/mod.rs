@@ -6,6 +6,7 @@ mod kinds_of_objects;
 mod patches;
 mod requests;
 mod schemas;
+mod stored;
 mod texts;
 mod tokens;
 
@@ -19,6 +20,7 @@ pub(crate) const TARGETS: &[Target] = &[
     codecs::YAML,
     codecs::CBOR,
     codecs::PROTOBUF,
+    stored::STORED,
     kinds_of_objects::KINDS,
     patches::JSON_PATCH,
     patches::MERGE_PATCH,
@@ -27,6 +29,7 @@ pub(crate) const TARGETS: &[Target] = &[
     patches::FIELD_SETS,
     texts::LABEL_SELECTORS,
     texts::FIELD_SELECTORS,
+    texts::SHARD_SELECTORS,
     texts::QUANTITIES,
     texts::TIMES,
     texts::SCHEDULES,

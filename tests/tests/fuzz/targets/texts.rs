@@ -3,10 +3,13 @@
 use api_machinery::fields::FieldSelector;
 use api_machinery::json;
 use api_machinery::labels::Selector;
+use api_machinery::meta::ObjectMeta;
 use api_machinery::quantity::Quantity;
 use api_machinery::time::{GoDuration, MicroTime, Time};
 use api_machinery::value::json_type;
 use component_helpers::cron::Schedule;
+use component_helpers::fnv::fnv64;
+use registry::{Shards, normalized_shards};
 use schema::JsonPath;
 
 use super::{parts, text};
@@ -50,6 +53,52 @@ pub(super) const FIELD_SELECTORS: Target = Target {
         })
     },
 };
+
+pub(super) const SHARD_SELECTORS: Target = Target {
+    name: "shard-selectors",
+    words: &[
+        "shardRange(",
+        "object.metadata.uid",
+        "object.metadata.namespace",
+        "'0x0000000000000000'",
+        "'0x8000000000000000'",
+        "'0x10000000000000000'",
+        "0xcbf29ce484222325",
+        " || ",
+        ", ",
+        "(",
+        ")",
+        "\\u0027",
+        "r'",
+        "b'",
+    ],
+    made: None,
+    inputs: 1_000,
+    player: || {
+        Box::new(|input| {
+            Answer::of(normalized_shards(text(input)), |normal| {
+                assert_eq!(normalized_shards(&normal).as_ref(), Ok(&normal), "one form");
+                let shards = Shards::parse(&normal).unwrap_or_else(|| panic!("{normal:?} cannot be read"));
+                for number in 0..16 {
+                    // Nothing has the hash of the first; the others are anywhere.
+                    let uid = if number == 0 { String::new() } else { format!("{number}") };
+                    let meta = ObjectMeta { namespace: format!("n{uid}"), uid, ..ObjectMeta::default() };
+                    assert_eq!(shards.have(&meta), is_within(&normal, &meta), "{normal}: {number}");
+                }
+                String::new()
+            })
+        })
+    },
+};
+
+/// Whether an object is in one of the ranges of a selector in its one form, by what stands between quotes.
+fn is_within(normal: &str, meta: &ObjectMeta) -> bool {
+    let hashed = if normal.contains("object.metadata.uid") { &meta.uid } else { &meta.namespace };
+    let hash = u128::from(fnv64(hashed.as_bytes()));
+    let bound = |text: &str| u128::from_str_radix(&text[2..], 16).expect("digits");
+    let bounds: Vec<u128> = normal.split('\'').skip(1).step_by(2).map(bound).collect();
+    bounds.chunks(2).any(|range| range[0] <= hash && hash < range[1])
+}
 
 pub(super) const QUANTITIES: Target = Target {
     name: "quantities",

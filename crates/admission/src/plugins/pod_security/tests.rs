@@ -256,6 +256,79 @@ async fn the_audit_log_is_told() {
     }
 }
 
+/// What the audit log is told, without what all keys have in front.
+fn told(attributes: &Attributes) -> Vec<(String, String)> {
+    let short = |(key, text): (String, String)| (key.replace("pod-security.kubernetes.io/", ""), text);
+    attributes.annotations.take().into_iter().map(short).collect()
+}
+
+fn update(resource: &str) -> Attributes {
+    Attributes { operation: Operation::Update, ..attributes(resource) }
+}
+
+#[tokio::test]
+async fn where_all_is_privileged_the_audit_log_is_told_so_of_whatever_is_written() {
+    let all =
+        [("enforce", "privileged"), ("enforce-version", "v1.30"), ("warn", "privileged"), ("audit", "privileged")];
+    let plugin = (ENTRY.build)(&config());
+    let enforced = |text: &str| vec![("enforce-policy".to_owned(), text.to_owned())];
+    let (same, exempt) = (pod(json!({})), pod(json!({"runtimeClassName": "kata"})));
+    let other_image = pod(json!({"containers": [{"name": "a", "image": "b"}]}));
+    for (name, labels, object, expected) in [
+        ("no change that counts", &all[..], &same, enforced("privileged:latest")),
+        ("another image", &all[..], &other_image, enforced("privileged:latest")),
+        ("an exempt class", &all[..], &exempt, enforced("privileged:latest")),
+        ("a warning is wanted", &all[..2], &same, vec![]),
+        ("a warning is wanted, and another image", &all[..2], &other_image, enforced("privileged:v1.30")),
+    ] {
+        let (fixture, attributes) = (Fixture::default().with(vec![namespace(labels)]), update("pods"));
+        plugin.validate(&fixture.context(), &attributes, Some(object), Some(&same)).await.unwrap();
+        assert_eq!(told(&attributes), expected, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn without_its_namespace_a_pod_is_refused_and_what_makes_pods_is_not() {
+    let fixture = Fixture::default();
+    let (of_pod, of_deployment) =
+        (attributes("pods"), Attributes { group: "apps".into(), ..attributes("deployments") });
+    let error = fixture.validate(&ENTRY, &of_pod, &pod(json!({}))).await.unwrap_err();
+    let text = "Internal error occurred: failed to lookup namespace \"ns\"";
+    assert_eq!((error.code, error.message.as_str()), (500, text));
+    let why = "namespaces \"ns\" not found";
+    assert_eq!(told(&of_pod), [("error".to_owned(), format!("{text}: {why}"))]);
+    fixture.validate(&ENTRY, &of_deployment, &Deployment::default()).await.unwrap();
+    assert_eq!(told(&of_deployment), [("error".to_owned(), format!("failed to lookup namespace \"ns\": {why}"))]);
+}
+
+#[tokio::test]
+async fn labels_that_make_no_sense_are_for_the_audit_log() {
+    let misread = |label: &str, value: &str, why: &str| {
+        format!(
+            "Failed to parse policy: metadata.labels[pod-security.kubernetes.io/{label}]: Invalid value: \"{value}\": {why}"
+        )
+    };
+    let (level, version) = ("must be one of privileged, baseline, restricted", "must be \"latest\" or \"v1.x\"");
+    let ready = pod(good());
+    for (label, value, why, enforced) in [
+        ("enforce", "strict", level, "restricted:latest"),
+        ("audit", "strict", level, "privileged:latest"),
+        ("warn-version", "1", version, "privileged:latest"),
+    ] {
+        let fixture = Fixture::default().with(vec![namespace(&[(label, value)])]);
+        let error = ("error".to_owned(), misread(label, value, why));
+        let of_pod = attributes("pods");
+        fixture.validate(&ENTRY, &of_pod, &ready).await.unwrap();
+        assert_eq!(told(&of_pod), [error.clone(), ("enforce-policy".to_owned(), enforced.to_owned())], "{label}");
+        let of_deployment = Attributes { group: "apps".into(), ..attributes("deployments") };
+        fixture.validate(&ENTRY, &of_deployment, &Deployment::default()).await.unwrap();
+        assert_eq!(told(&of_deployment), [error], "{label}");
+        let unchanged = update("pods");
+        fixture.validate_update(&ENTRY, &unchanged, &ready, &ready).await.unwrap();
+        assert_eq!(told(&unchanged), [], "{label}");
+    }
+}
+
 #[tokio::test]
 async fn labels_of_exempt_namespaces_do_nothing_and_say_so() {
     let plugin = (ENTRY.build)(&config());

@@ -137,9 +137,7 @@ async fn what_is_limited_needs_a_quota() {
             "limitedResources": [limited],
         });
         let mut settings = crate::Settings::default();
-        settings
-            .configured
-            .put((ENTRY.configuration.unwrap())(Some(&value), component_helpers::taints::Comparing::Texts).unwrap());
+        settings.configured.put((ENTRY.configuration.unwrap())(crate::Stated::by_default(&value)).unwrap());
         let plugin = (ENTRY.build)(&settings);
         let outcome = plugin.validate(&fixture(&quotas).context(), &attributes("pods"), Some(&object), None).await;
         let outcome = outcome.map_err(|error| (error.code, error.message));
@@ -183,6 +181,31 @@ async fn updates_are_charged_for_what_they_add() {
         whole.message.contains("services.nodeports=4"),
         "an update that creates has nothing before: {}",
         whole.message
+    );
+}
+
+#[tokio::test]
+async fn whatever_is_written_of_a_claims_status_is_looked_at() {
+    let mut old = PersistentVolumeClaim::default();
+    old.metadata.resource_version = "1".into();
+    let mut new = old.clone();
+    new.status.current_volume_attributes_class_name = Some("gold".into());
+    let status = Attributes {
+        operation: Operation::Update,
+        subresource: "status".into(),
+        ..attributes("persistentvolumeclaims")
+    };
+    let mut scoped = quota("persistentvolumeclaims=0", "persistentvolumeclaims=0");
+    scoped.spec.scopes = vec!["VolumeAttributesClass".into()];
+    let of_class = fixture(&[scoped]);
+    of_class.validate_update(&ENTRY, &status, &new, &old).await.unwrap();
+    assert_eq!(used(&of_class), ["persistentvolumeclaims=1"], "as it comes into the scope, whatever there is room for");
+    let unknown = fixture(&[quota("persistentvolumeclaims=1", "")]);
+    let error = unknown.validate_update(&ENTRY, &status, &old, &old).await.unwrap_err();
+    assert!(
+        error.message.ends_with("status unknown for quota: q, resources: persistentvolumeclaims"),
+        "{}",
+        error.message
     );
 }
 

@@ -14,8 +14,9 @@ use api_machinery::object::{Object, Unstructured};
 use api_machinery::status::ApiError;
 use api_machinery::value::Value;
 use async_trait::async_trait;
+use kinds::metadata::validate_embedded;
 use kinds::rules::Rules as _;
-use registry::{ConvertElsewhere, Stored, validate_embedded_metadata};
+use registry::{ConvertElsewhere, Stored};
 
 pub(super) use caller::Caller;
 
@@ -198,7 +199,7 @@ fn restored(meta: &ObjectMeta, converted: &serde_json::Map<String, Value>) -> Re
     if restored.annotations != meta.annotations {
         changed.annotations.clone_from(&restored.annotations);
     }
-    let errors: ErrorList = validate_embedded_metadata(&changed, &Path::new("metadata"));
+    let errors: ErrorList = validate_embedded(&changed, &Path::new("metadata"));
     if errors.is_empty() { Ok(restored) } else { Err(Problem::Metadata(errors.to_string())) }
 }
 

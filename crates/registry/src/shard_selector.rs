@@ -23,7 +23,7 @@ struct Range {
 ///
 /// # Errors
 /// What is wrong with it, in upstream's words but for mistakes of syntax.
-pub(crate) fn normalized(text: &str) -> Result<String, String> {
+pub fn normalized(text: &str) -> Result<String, String> {
     static SYNTAX: LazyLock<Environment> = LazyLock::new(|| Environment::new(&[]));
     let text = text.trim();
     if text.is_empty() {

@@ -1,34 +1,70 @@
 //! Objects within custom objects (`x-kubernetes-embedded-resource`): each says what it is, and its metadata is like any.
 
-use api_machinery::field_path::{BadValue, ErrorList, Path};
+use api_machinery::field_path::{BadValue, ErrorList, FieldError, Path};
 use api_machinery::gvk::GroupVersion;
 use api_machinery::json;
 use api_machinery::meta::ObjectMeta;
 use api_machinery::names::dns1035_label;
 use api_machinery::value::Value;
-use registry::validate_embedded_metadata;
+use kinds_frame::metadata::validate_embedded;
 use schema::Structural;
 use serde_json::Map;
 
 /// Errors for all embedded objects of a value, at `path` and below.
-pub(super) fn check(path: &Path, value: &Value, schema: &Structural, errors: &mut ErrorList) {
+pub fn check(path: &Path, value: &Value, schema: &Structural, errors: &mut ErrorList) {
+    visit(path, value, schema, &mut |path, object| check_object(path, object, errors));
+}
+
+/// The same where the value is an object itself, whatever its schema says.
+pub(super) fn check_whole(path: &Path, value: &Value, schema: &Structural, errors: &mut ErrorList) {
+    if let (Value::Object(object), false) = (value, schema.embedded_resource) {
+        check_object(path, object, errors);
+    }
+    check(path, value, schema, errors);
+}
+
+/// The first part of embedded objects that cannot be read as what it is.
+pub(super) fn malformed(path: &Path, value: &Value, schema: &Structural) -> Option<FieldError> {
+    let mut found = None;
+    visit(path, value, schema, &mut |path, object| {
+        found = found.take().or_else(|| malformed_part(path, object));
+    });
+    found
+}
+
+/// The same where the value is an object itself, whatever its schema says.
+pub(super) fn malformed_whole(path: &Path, value: &Value, schema: &Structural) -> Option<FieldError> {
+    let own = value.as_object().and_then(|object| malformed_part(path, object));
+    own.or_else(|| malformed(path, value, schema))
+}
+
+fn malformed_part(path: &Path, object: &Map<String, Value>) -> Option<FieldError> {
+    let not_text = ["apiVersion", "kind"].into_iter().find_map(|name| {
+        let other = object.get(name).filter(|value| !value.is_string())?;
+        Some(not_a_string(&path.child(name), other))
+    });
+    not_text.or_else(|| read_metadata(&path.child("metadata"), object.get("metadata")?).err())
+}
+
+/// Calls `found` for each embedded object.
+fn visit(path: &Path, value: &Value, schema: &Structural, found: &mut dyn FnMut(&Path, &Map<String, Value>)) {
     match value {
         Value::Object(map) => {
             if schema.embedded_resource {
-                check_object(path, map, errors);
+                found(path, map);
             }
             for (name, member) in map {
                 if let Some(of) = schema.properties.get(name) {
-                    check(&path.child(name.clone()), member, of, errors);
+                    visit(&path.child(name.clone()), member, of, found);
                 } else if let Some(of) = &schema.additional_properties {
-                    check(&path.key(name), member, of, errors);
+                    visit(&path.key(name), member, of, found);
                 }
             }
         }
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
                 if let Some(of) = &schema.items {
-                    check(&path.index(index), item, of, errors);
+                    visit(&path.index(index), item, of, found);
                 }
             }
         }
@@ -43,12 +79,20 @@ fn check_object(path: &Path, object: &Map<String, Value>, errors: &mut ErrorList
             None => errors.push(at.required("")),
             Some(Value::String(text)) if text.is_empty() => errors.push(at.invalid("", "must not be empty")),
             Some(Value::String(text)) => check_text(&at, name, text, errors),
-            Some(other) => errors.push(at.invalid(printed(other), "must be a string")),
+            Some(other) => errors.push(not_a_string(&at, other)),
         }
     }
     if let Some(metadata) = object.get("metadata") {
-        check_metadata(&path.child("metadata"), metadata, errors);
+        let at = path.child("metadata");
+        match read_metadata(&at, metadata) {
+            Ok(meta) => errors.extend(validate_embedded(&meta, &at)),
+            Err(error) => errors.push(error),
+        }
     }
+}
+
+fn not_a_string(at: &Path, value: &Value) -> FieldError {
+    at.invalid(printed(value), "must be a string")
 }
 
 fn check_text(at: &Path, name: &str, text: &str, errors: &mut ErrorList) {
@@ -65,11 +109,11 @@ fn check_text(at: &Path, name: &str, text: &str, errors: &mut ErrorList) {
     }
 }
 
-fn check_metadata(at: &Path, metadata: &Value, errors: &mut ErrorList) {
+fn read_metadata(at: &Path, metadata: &Value) -> Result<ObjectMeta, FieldError> {
     let mut meta = ObjectMeta::default();
     match json::decode(json::encode_value(metadata).as_bytes(), &mut meta) {
-        Ok(_) => errors.extend(validate_embedded_metadata(&meta, at)),
-        Err(error) => errors.push(at.invalid(printed(metadata), error.to_string())),
+        Ok(_) => Ok(meta),
+        Err(error) => Err(at.invalid(printed(metadata), error.to_string())),
     }
 }
 
