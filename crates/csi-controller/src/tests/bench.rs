@@ -10,7 +10,7 @@ use api_machinery::value::Value;
 use api_types::core_v1::{Event, PersistentVolume, PersistentVolumeClaim, TypedLocalObjectReference};
 use api_types::snapshot_v1::{VolumeSnapshot, VolumeSnapshotClass, VolumeSnapshotContent};
 use api_types::storage_v1::{CSINode, CSINodeDriver, StorageClass, VolumeAttachment, VolumeAttributesClass};
-use base::TaskGroup;
+use base::{CancellationToken, TaskGroup};
 use client::fake::FakeServer;
 use client::{Client, Patch, RateLimit};
 use component_base::Gates;
@@ -19,6 +19,7 @@ use controller::{ControllerSet, Environment, Selection};
 use node_api::csi::{CsiController, MemoryDriver};
 use parking_lot::Mutex;
 use serde_json::json;
+use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
 
 use crate::{COMMON, Driver, OF_DRIVER, Place, Settings};
@@ -32,10 +33,19 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How long a call of the driver may take.
 const CALL_LIMIT: Duration = Duration::from_secs(2);
 
+/// Who is killed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Victim {
+    Controller,
+    Driver,
+}
+
 pub(crate) struct Bench {
     client: Client,
     pub(crate) driver: MemoryDriver,
-    served: TaskGroup,
+    binder: TaskGroup,
+    /// A runtime of its own: with it all connections end, as with a process.
+    served: Mutex<Option<Runtime>>,
     controller: Mutex<TaskGroup>,
     directory: tempfile::TempDir,
 }
@@ -43,15 +53,14 @@ pub(crate) struct Bench {
 impl Bench {
     pub(crate) async fn new() -> Self {
         let client = FakeServer::new().client();
-        let (driver, served) = (MemoryDriver::new(DRIVER), TaskGroup::new("driver"));
+        let (driver, binder) = (MemoryDriver::new(DRIVER), TaskGroup::new("binder"));
         let directory = tempfile::tempdir().expect("a directory");
-        let serve = driver.clone().serve(&directory.path().join("csi.sock"), served.token()).expect("a socket");
-        served.spawn("driver", async move { drop(serve.await) });
-        let controller = Mutex::new(TaskGroup::new("nobody"));
-        let bench = Self { client, driver, served, controller, directory };
+        let (served, controller) = (Mutex::default(), Mutex::new(TaskGroup::new("nobody")));
+        let bench = Self { client, driver, binder, served, controller, directory };
+        bench.serve();
         bench.prepare().await;
         let client = bench.client.clone();
-        bench.served.spawn_cancellable("binder", async move {
+        bench.binder.spawn_cancellable("binder", async move {
             loop {
                 bind(&client).await;
                 tokio::time::sleep(LOOK).await;
@@ -62,8 +71,39 @@ impl Bench {
     }
 
     pub(crate) async fn shutdown(self) {
-        self.controller.lock().cancel();
-        self.served.shutdown(PATIENCE).await;
+        self.binder.cancel();
+        self.kill_controller().await;
+        self.kill_driver();
+    }
+
+    async fn kill_controller(&self) {
+        let killed = self.controller.lock().clone();
+        killed.shutdown(PATIENCE).await;
+    }
+
+    fn kill_driver(&self) {
+        let killed = self.served.lock().take();
+        killed.into_iter().for_each(Runtime::shutdown_background);
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.directory.path().join("csi.sock")
+    }
+
+    /// Starts the driver: what it has made is still there.
+    fn serve(&self) {
+        // That of a driver that was killed.
+        let _ = std::fs::remove_file(self.socket());
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+        let (driver, socket) = (self.driver.clone(), self.socket());
+        let (tell, listens) = std::sync::mpsc::channel();
+        drop(runtime.spawn(async move {
+            let serve = driver.serve(&socket, CancellationToken::new()).expect("a socket");
+            tell.send(()).expect("somebody waits");
+            drop(serve.await);
+        }));
+        listens.recv().expect("it listens");
+        *self.served.lock() = Some(runtime);
     }
 
     async fn prepare(&self) {
@@ -95,8 +135,7 @@ impl Bench {
     /// Starts the controller, and what all drivers share.
     fn start(&self) {
         let tasks = TaskGroup::new("csi-controller");
-        let socket: PathBuf = self.directory.path().join("csi.sock");
-        let client = self.client.clone();
+        let (socket, client) = (self.socket(), self.client.clone());
         tasks.spawn_cancellable("controller", async move {
             let driver = Driver::discover(CsiController::new(&socket, CALL_LIMIT, None)).await;
             let retry = RateLimit { base: Duration::from_millis(50), longest: Duration::from_secs(1), overall: None };
@@ -107,22 +146,28 @@ impl Bench {
                 ControllerSet::new(OF_DRIVER, &Selection::all(), &gates),
                 ControllerSet::new(COMMON, &Selection::all(), &gates),
             );
-            let stop = base::CancellationToken::new();
+            let stop = CancellationToken::new();
             let ended = tokio::join!(own.run(&environment, stop.clone()), common.run(&environment, stop));
             panic!("the controllers have ended: {:?} {:?}", ended.0.err(), ended.1.err());
         });
         *self.controller.lock() = tasks;
     }
 
-    /// Kills the controller once the driver has been asked for something once more, and starts another.
-    pub(crate) async fn kill_at_next(&self, call: &str) {
+    /// Kills somebody once the driver has been asked for something once more, and starts another.
+    pub(crate) async fn kill_at_next(&self, victim: Victim, call: &str) {
         let count = || self.driver.calls().iter().filter(|own| *own == call).count();
         let before = count();
         self.until("the call comes", || async { count() > before }).await;
-        let killed = self.controller.lock().clone();
-        killed.cancel();
-        killed.shutdown(PATIENCE).await;
-        self.start();
+        match victim {
+            Victim::Controller => {
+                self.kill_controller().await;
+                self.start();
+            }
+            Victim::Driver => {
+                self.kill_driver();
+                self.serve();
+            }
+        }
     }
 
     /// Waits until the driver has been asked for something.
@@ -237,16 +282,26 @@ impl Bench {
         expected.sort();
         found.sort();
         assert_eq!(found, expected);
-        assert_eq!(self.driver.snapshots().len(), 1);
+    }
+
+    /// What a claim's volume started with; nothing where it was empty.
+    pub(crate) async fn origin_of(&self, claim: &str) -> String {
+        let name = self.volume_of(claim).await;
+        let found = self.driver.volumes().into_values().find(|volume| volume.name == name);
+        found.expect("a volume").origin
+    }
+
+    pub(crate) async fn delete_snapshot(&self, name: &str) {
+        let snapshots = self.client.namespaced::<VolumeSnapshot>(NAMESPACE);
+        snapshots.delete(name, &DeleteOptions::default()).await.expect("a snapshot goes");
     }
 
     /// Takes everything away, in an order in which a user might.
     pub(crate) async fn remove(&self, claims: &[&str], snapshot: &str) {
-        let none = DeleteOptions::default();
-        let snapshots = self.client.namespaced::<VolumeSnapshot>(NAMESPACE);
-        snapshots.delete(snapshot, &none).await.expect("a snapshot goes");
+        self.delete_snapshot(snapshot).await;
         let attachments = self.client.all::<VolumeAttachment>();
-        attachments.delete(&format!("attachment-{snapshot}"), &none).await.expect("an attachment goes");
+        let name = format!("attachment-{snapshot}");
+        attachments.delete(&name, &DeleteOptions::default()).await.expect("an attachment goes");
         for claim in claims {
             self.delete_claim(claim).await;
         }

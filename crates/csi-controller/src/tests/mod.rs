@@ -8,7 +8,7 @@ use std::time::Duration;
 use node_api::csi::fake::Fault;
 use node_api::tonic::Code;
 
-use bench::Bench;
+use bench::{Bench, Victim};
 
 /// The life of a volume, in which every call of a driver happens: it is made, attached, grown, changed, snapshotted, restored,
 /// copied, and everything goes.
@@ -25,6 +25,7 @@ async fn life(bench: &Bench, name: &str) {
     bench.bound(&copy).await;
     bench.bound(&restored).await;
     bench.there_is_one_of_each(&[name, &copy, &restored]).await;
+    assert_eq!(bench.driver.snapshots().len(), 1);
     bench.remove(&[name, &copy, &restored], name).await;
     bench.nothing_is_left().await;
 }
@@ -56,7 +57,85 @@ async fn a_volume_lives_and_goes_whatever_fails() {
         for (fault, kind) in [(Fault::Hang, "hang"), (Fault::Lie(Code::Unavailable), "unheard")] {
             bench.driver.fail_next(call, fault);
             let name = format!("{name}-{kind}");
-            tokio::join!(life(&bench, &name), bench.kill_at_next(call));
+            tokio::join!(life(&bench, &name), bench.kill_at_next(Victim::Controller, call));
+        }
+    }
+    bench.shutdown().await;
+}
+
+/// A step in the life of a snapshot and of what is made of volumes and snapshots, with the call that it needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Snapshot,
+    Clone,
+    Restore,
+    Forget,
+}
+
+impl Step {
+    const ALL: [Self; 4] = [Self::Snapshot, Self::Clone, Self::Restore, Self::Forget];
+
+    fn call(self) -> &'static str {
+        match self {
+            Self::Snapshot => "CreateSnapshot",
+            Self::Clone | Self::Restore => "CreateVolume",
+            Self::Forget => "DeleteSnapshot",
+        }
+    }
+
+    async fn take(self, bench: &Bench, name: &str) {
+        match self {
+            Self::Snapshot => bench.snapshot(name).await,
+            Self::Clone => {
+                bench.claim("clone", "1Mi", Some(("", "PersistentVolumeClaim", name))).await;
+                bench.bound("clone").await;
+            }
+            Self::Restore => {
+                bench.claim("restored", "1Mi", Some(("snapshot.storage.k8s.io", "VolumeSnapshot", name))).await;
+                bench.bound("restored").await;
+            }
+            Self::Forget => bench.delete_snapshot(name).await,
+        }
+    }
+}
+
+/// Somebody is killed in one step of it, while the driver is at work or after it was. Nothing is made twice, of anything else,
+/// or left behind.
+async fn copies(bench: &Bench, struck: Step, victim: Victim, fault: &Fault) {
+    let name = "original";
+    bench.claim(name, "1Mi", None).await;
+    bench.bound(name).await;
+    for step in Step::ALL {
+        if step != struck {
+            step.take(bench, name).await;
+            continue;
+        }
+        bench.driver.fail_next(step.call(), fault.clone());
+        tokio::join!(step.take(bench, name), bench.kill_at_next(victim, step.call()));
+        if step == Step::Snapshot {
+            assert_eq!(bench.driver.snapshots().len(), 1, "{victim:?} in {step:?}");
+        }
+    }
+    let claims = [name, "clone", "restored"];
+    bench.there_is_one_of_each(&claims).await;
+    for (claim, origin) in [(name, ""), ("clone", "volume/"), ("restored", "snapshot/")] {
+        let found = bench.origin_of(claim).await;
+        assert_eq!(found.split_inclusive('/').next().unwrap_or_default(), origin, "{victim:?} in {struck:?}");
+    }
+    for claim in claims {
+        bench.delete_claim(claim).await;
+    }
+    bench.nothing_is_left().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn snapshots_and_clones_survive_who_is_killed() {
+    let bench = Bench::new().await;
+    for step in Step::ALL {
+        for victim in [Victim::Controller, Victim::Driver] {
+            for fault in [Fault::Hang, Fault::Lie(Code::Unavailable)] {
+                copies(&bench, step, victim, &fault).await;
+            }
         }
     }
     bench.shutdown().await;
