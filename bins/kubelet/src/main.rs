@@ -1,10 +1,14 @@
 //! `kubelet`: the node agent of a cluster.
 
+use std::alloc::System;
 use std::process::ExitCode;
 
+use sys::allocator::compact;
+
 #[global_allocator]
-static ALLOCATOR: sys::allocator::Allocator = sys::allocator::Allocator;
+static ALLOCATOR: System = System;
 
 fn main() -> ExitCode {
-    component_base::run(&kubelet::COMPONENT, sys::allocator::tidy, kubelet::run)
+    compact::set_up();
+    component_base::run(&kubelet::COMPONENT, compact::tidy, kubelet::run)
 }

@@ -1,4 +1,6 @@
-//! The allocator of the binaries: mimalloc.
+//! The allocator of the binaries: mimalloc, but for who had better be small ([`compact`]).
+
+pub mod compact;
 
 use std::alloc::{GlobalAlloc, Layout};
 
