@@ -2,8 +2,8 @@
 
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -45,12 +45,15 @@ enum Message {
 /// The sending end of the log. Clones share it.
 #[derive(Debug, Clone)]
 pub struct LogWriter {
-    queue: SyncSender<Message>,
+    /// Grows with what waits: one with room for all lines would keep 640 KiB of every process. `waiting` bounds it.
+    queue: Sender<Message>,
     shared: Arc<Shared>,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
+    /// How many messages wait, at most [`QUEUE_LINES`].
+    waiting: AtomicUsize,
     dropped: AtomicU64,
     unreported: AtomicU64,
     written_mark: AtomicU64,
@@ -80,16 +83,26 @@ impl LogWriter {
     }
 
     fn start_with(sinks: Sinks) -> std::io::Result<Self> {
-        let (queue, lines) = sync_channel(QUEUE_LINES);
+        let (queue, lines) = channel();
         let shared = Arc::new(Shared::default());
         let writer = Self { queue, shared: Arc::clone(&shared) };
         std::thread::Builder::new().name("log".to_owned()).spawn(move || write_all(&lines, sinks, &shared))?;
         Ok(writer)
     }
 
+    /// Queues a message where there is room and somebody to take it; whether there was.
+    fn queue(&self, message: Message) -> bool {
+        let has_room = self.shared.waiting.fetch_add(1, Ordering::Relaxed) < QUEUE_LINES;
+        let queued = has_room && self.queue.send(message).is_ok();
+        if !queued {
+            self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
+        }
+        queued
+    }
+
     /// Queues a line, or drops it when the queue is full.
     pub(super) fn send(&self, stream: Stream, line: String) {
-        if self.queue.try_send(Message::Line(stream, line)).is_err() {
+        if !self.queue(Message::Line(stream, line)) {
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
             self.shared.unreported.fetch_add(1, Ordering::Relaxed);
         }
@@ -113,7 +126,7 @@ impl LogWriter {
     /// Waits until everything queued so far is written, for a second at most.
     pub fn flush(&self) {
         let (done, wait) = sync_channel(1);
-        if self.queue.try_send(Message::Flush(done)).is_ok() {
+        if self.queue(Message::Flush(done)) {
             // A writer that is too slow has had its chance; the process goes on.
             let _ = wait.recv_timeout(FLUSH_PATIENCE);
         }
@@ -129,7 +142,7 @@ impl LogWriter {
         }
         // With a full queue the mark counts as sent: it is overdue if the queue stays full.
         *pending = (pending.0 + 1, Some(now));
-        if self.queue.try_send(Message::Mark(pending.0)).is_err() {
+        if !self.queue(Message::Mark(pending.0)) {
             tracing::trace!("the log's queue is full");
         }
         Ok(())
@@ -251,6 +264,7 @@ fn write_all(lines: &Receiver<Message>, mut sinks: Sinks, shared: &Shared) {
 }
 
 fn handle(message: Message, sinks: &mut Sinks, shared: &Shared) {
+    shared.waiting.fetch_sub(1, Ordering::Relaxed);
     match message {
         Message::Line(stream, line) => sinks.put(stream, &line),
         Message::Flush(done) => {
