@@ -46,11 +46,15 @@ pub struct InformerOptions {
     pub stream_fill: bool,
     /// What else to change before an object is stored.
     pub transform: Option<Transform>,
+    /// Whether, once handlers were told of an object, the store keeps no more than its names, uid and version: for a
+    /// single handler, there before the start, that keeps the objects itself. What is told as former state is no more
+    /// than that, and nothing is told again.
+    pub identities_only: bool,
 }
 
 impl Default for InformerOptions {
     fn default() -> Self {
-        Self { resync: None, drop_managed_fields: true, stream_fill: true, transform: None }
+        Self { resync: None, drop_managed_fields: true, stream_fill: true, transform: None, identities_only: false }
     }
 }
 

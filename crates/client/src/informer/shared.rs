@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use api_machinery::meta::ObjectMeta;
 use api_machinery::object::Object;
 use base::CancellationToken;
 use parking_lot::Mutex;
@@ -105,6 +106,7 @@ struct Shared<T> {
     stream_fill: bool,
     drop_managed_fields: bool,
     transform: Option<Transform>,
+    identities_only: bool,
     default_resync: Option<Duration>,
     store: ObjectStore<T>,
     /// Held while the store changes and handlers are told, so that each handler sees every change once, in order.
@@ -151,7 +153,8 @@ impl<T: ApiObject> Informer<T> {
             stream_fill: options.stream_fill,
             drop_managed_fields: options.drop_managed_fields,
             transform: options.transform.clone(),
-            default_resync: resync,
+            identities_only: options.identities_only,
+            default_resync: resync.filter(|_| !options.identities_only),
             store: ObjectStore::default(),
             handlers: Mutex::default(),
             synced: CancellationToken::new(),
@@ -342,6 +345,22 @@ impl<T: ApiObject> Shared<T> {
         }
     }
 
+    /// Forgets all but the identity of an object that handlers are told of, where nobody reads it here.
+    fn told(&self, key: &ObjectKey, meta: &ObjectMeta) {
+        if !self.identities_only {
+            return;
+        }
+        let mut identity = T::default();
+        *identity.meta_mut() = ObjectMeta {
+            name: meta.name.clone(),
+            namespace: meta.namespace.clone(),
+            uid: meta.uid.clone(),
+            resource_version: meta.resource_version.clone(),
+            ..ObjectMeta::default()
+        };
+        self.store.put(key, &Arc::new(identity));
+    }
+
     /// Tells of an object that has come in place of `old`.
     fn tell_put(handlers: &mut [Handler<T>], old: Option<Arc<T>>, new: Arc<T>, initial: bool) {
         match old {
@@ -392,6 +411,7 @@ impl<T: ApiObject> Sink for Shared<T> {
         }
         let initial = !self.synced.is_cancelled();
         for (key, new) in order {
+            self.told(&key, new.meta());
             Self::tell_put(&mut handlers, former.get(&key).cloned(), new, initial);
         }
         drop(handlers);
@@ -402,6 +422,7 @@ impl<T: ApiObject> Sink for Shared<T> {
         let Some((key, new)) = self.accept(object) else { return };
         let mut handlers = self.handlers.lock();
         let old = self.store.put(&key, &new);
+        self.told(&key, new.meta());
         Self::tell_put(&mut handlers, old, new, false);
     }
 

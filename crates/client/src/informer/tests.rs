@@ -99,6 +99,35 @@ async fn the_store_follows_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_keeps_objects_itself_lets_the_store_forget_them() {
+    let server = FakeServer::new();
+    server.put(PODS, pod("a", "n1"));
+    let options = InformerOptions { identities_only: true, ..InformerOptions::default() };
+    let informers = Informers::new(&server.client(), options);
+    let pods = informers.of::<Pod>();
+    let (log, told) = (record(&pods), Arc::new(Mutex::new(None)));
+    let newest = Arc::clone(&told);
+    pods.subscribe(move |change| *newest.lock() = Some(Arc::clone(change.object())));
+    informers.start();
+    informers.wait_synced().await;
+    let kept = || Arc::into_inner(told.lock().take().unwrap()).expect("nobody else holds it").spec.node_name;
+    assert_eq!(kept(), "n1");
+    server.put(PODS, pod("a", "n2"));
+    settle().await;
+    assert_eq!(kept(), "n2");
+    // What went while nobody watched is still found out.
+    server.put(PODS, pod("b", "n1"));
+    server.remove(PODS, "ns", "a");
+    server.compact();
+    server.cut_watches();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(log.lock()[..2], ["+a initial", "a >n2"], "the former state is an identity");
+    let mut rest = log.lock()[2..].to_vec();
+    rest.sort();
+    assert!(rest == ["+b", "-a"] || rest == ["+b", "-a stale"], "{rest:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cut_watch_resumes_without_a_list() {
     let server = FakeServer::new();
     let informers = informers(&server);

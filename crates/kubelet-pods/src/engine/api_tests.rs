@@ -105,6 +105,25 @@ async fn bound_pods_run_and_report() {
     bench.tasks.shutdown(Duration::from_secs(5)).await;
 }
 
+/// What each version of a pod takes would be kept for as long as somebody holds it.
+#[tokio::test(start_paused = true)]
+async fn only_the_newest_version_of_a_pod_is_kept() {
+    let bench = start().await;
+    bench.server.put("v1/pods", pod("web", "node1"));
+    let newest = |bench: &Bench| bench.engine.inner.store.get("uid-web");
+    bench.wait("running", |bench| newest(bench).is_some_and(|pod| pod.status.phase == "Running")).await;
+    let former = Arc::downgrade(&newest(&bench).unwrap());
+    let mut object = bench.object("web").unwrap();
+    let conditions = object["status"]["conditions"].as_array_mut().unwrap();
+    conditions.push(json!({"type": "example.com/other", "status": "True"}));
+    let conditions = conditions.len();
+    bench.server.put("v1/pods", object);
+    bench.wait("told", |bench| newest(bench).unwrap().status.conditions.len() == conditions).await;
+    // No sync of the pod was due since, which would take the newest anyway.
+    assert!(former.upgrade().is_none(), "{} hold a former version", former.strong_count());
+    bench.tasks.shutdown(Duration::from_secs(5)).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn deleted_pods_stop_and_their_objects_go() {
     let bench = start().await;

@@ -319,7 +319,9 @@ impl Inner {
             self.tasks.spawn_cancellable("http-source", source.run(self.delivery_sender.clone()));
         }
         if let Some(client) = &self.client {
-            let informers = Informers::new(client, InformerOptions::default());
+            // What the sync loop makes of a pod is kept there.
+            let options = InformerOptions { identities_only: true, ..InformerOptions::default() };
+            let informers = Informers::new(client, options);
             let source = api_source::run(informers, settings.node_name.clone(), self.delivery_sender.clone());
             self.tasks.spawn_cancellable("api-source", source);
         }

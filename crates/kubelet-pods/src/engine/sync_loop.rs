@@ -151,6 +151,8 @@ impl Inner {
         if is_mirror(pod) {
             return self.wake_static(pod);
         }
+        self.workers.renew(pod);
+        self.board.renew(pod);
         let unknown = self.workers.state(&pod.metadata.uid).is_none();
         if (is_terminal(pod) && unknown) || (!pod.spec.readiness_gates.is_empty() && !unknown) {
             self.dispatch(pod, Input::Updated);

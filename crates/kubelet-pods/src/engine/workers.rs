@@ -112,6 +112,13 @@ impl Workers {
         Some(fresh)
     }
 
+    /// Takes a newer version of a pod of which only the status changed: the older one would be kept for it alone.
+    pub(super) fn renew(&self, pod: &Arc<Pod>) {
+        if let Some(entry) = self.entries.lock().get_mut(&pod.metadata.uid) {
+            entry.pod = Arc::clone(pod);
+        }
+    }
+
     /// Takes what happened to a known pod; the pod's object stays.
     pub(super) fn step(&self, uid: &str, input: Input) {
         if let Some(entry) = self.entries.lock().get_mut(uid) {

@@ -65,7 +65,8 @@ mod tests {
 
     fn start(server: &FakeServer, room: usize) -> (mpsc::Receiver<Delivery>, TaskGroup) {
         let (sender, received) = mpsc::channel(room);
-        let informers = Informers::new(&server.client(), InformerOptions::default());
+        let options = InformerOptions { identities_only: true, ..InformerOptions::default() };
+        let informers = Informers::new(&server.client(), options);
         let tasks = TaskGroup::new("test");
         tasks.spawn_cancellable("source", run(informers, "n".to_owned(), sender));
         (received, tasks)

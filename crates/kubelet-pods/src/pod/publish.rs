@@ -98,6 +98,13 @@ impl StatusBoard {
         self.changed.notify_one();
     }
 
+    /// Takes a newer version of a pod whose status stays: the older one would be kept for it alone.
+    pub(crate) fn renew(&self, pod: &Arc<Pod>) {
+        if let Some(entry) = self.entries.lock().get_mut(&pod.metadata.uid) {
+            entry.pod = Arc::clone(pod);
+        }
+    }
+
     /// The pod has come to its end: its object may be deleted.
     pub(crate) fn finish(&self, pod: &Arc<Pod>) {
         if let Some(entry) = self.entries.lock().get_mut(&pod.metadata.uid) {
