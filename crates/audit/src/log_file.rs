@@ -17,8 +17,16 @@ pub struct LogFile {
     path: PathBuf,
     max_bytes: u64,
     older: OlderFiles,
-    /// The file and how long it is; nothing before the first line and after a failure.
-    open: Option<(File, u64)>,
+    /// Nothing before the first line and after a failure.
+    open: Option<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    file: File,
+    length: u64,
+    /// A pipe waits for whoever reads it.
+    is_on_disk: bool,
 }
 
 impl LogFile {
@@ -45,24 +53,36 @@ impl LogFile {
             out.flush()?;
             return Ok(false);
         }
-        let added = lines.len() as u64;
-        let limit = self.max_bytes;
-        let is_full = |length: u64| length > 0 && limit > 0 && length.saturating_add(added) > limit;
-        let sets_aside = self.length()?.is_some_and(is_full);
+        let sets_aside = self.length()?.is_some_and(|length| self.is_full(length, lines));
         if sets_aside {
             self.open = None;
             std::fs::rename(&self.path, self.older.name_at(now))?;
         }
-        let (file, length) = match &mut self.open {
+        self.write(lines).map(|()| sets_aside)
+    }
+
+    /// Appends lines where nothing but the write is to be done, and that is to a file on a disk; otherwise does nothing.
+    pub(crate) fn append_in_place(&mut self, lines: &[u8]) -> Option<io::Result<()>> {
+        let open = self.open.as_ref()?;
+        (open.is_on_disk && !self.is_full(open.length, lines)).then(|| self.write(lines))
+    }
+
+    /// Whether the file cannot take the lines, too.
+    const fn is_full(&self, length: u64, lines: &[u8]) -> bool {
+        length > 0 && self.max_bytes > 0 && length.saturating_add(lines.len() as u64) > self.max_bytes
+    }
+
+    fn write(&mut self, lines: &[u8]) -> io::Result<()> {
+        let open = match &mut self.open {
             Some(open) => open,
             None => self.open.insert(open(&self.path)?),
         };
-        let written = file.write_all(lines);
-        *length += added;
+        let written = open.file.write_all(lines);
+        open.length += lines.len() as u64;
         if written.is_err() {
             self.open = None;
         }
-        written.map(|()| sets_aside)
+        written
     }
 
     /// How long the file is, if it is there.
@@ -70,18 +90,18 @@ impl LogFile {
         if self.open.is_none() && self.path.exists() {
             self.open = Some(open(&self.path)?);
         }
-        Ok(self.open.as_ref().map(|(_, length)| *length))
+        Ok(self.open.as_ref().map(|open| open.length))
     }
 }
 
-/// Opens for appending; tells how long the file is.
-fn open(path: &Path) -> io::Result<(File, u64)> {
+/// Opens for appending.
+fn open(path: &Path) -> io::Result<Open> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
     let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
-    let length = file.metadata()?.len();
-    Ok((file, length))
+    let known = file.metadata()?;
+    Ok(Open { file, length: known.len(), is_on_disk: known.is_file() })
 }
 
 #[cfg(test)]
@@ -125,6 +145,21 @@ mod tests {
         assert_eq!(names(), ["audit-2023-11-14T22-21-40.000.log", "audit.log"], "what is too old goes, too");
         use std::os::unix::fs::PermissionsExt as _;
         assert_eq!(std::fs::metadata(&path).expect("the file").permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn in_place_there_is_only_the_write() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("audit.log");
+        let mut log = LogFile::new(&path, Rotation { max_bytes: 10, ..Rotation::default() });
+        assert!(log.append_in_place(b"1234\n").is_none(), "it is not open yet");
+        log.append(b"1234\n", at(0)).expect("it is written");
+        log.append_in_place(b"5678\n").expect("it has room").expect("it is written");
+        assert!(log.append_in_place(b"9\n").is_none(), "it would have to be set aside");
+        assert_eq!(std::fs::read_to_string(&path).expect("the file"), "1234\n5678\n");
+        let mut device = LogFile::new(Path::new("/dev/null"), Rotation::default());
+        device.append(b"1234\n", at(0)).expect("it takes everything");
+        assert!(device.append_in_place(b"1234\n").is_none(), "nobody knows how long it takes");
     }
 
     #[test]
