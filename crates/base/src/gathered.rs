@@ -22,14 +22,29 @@ pub struct Gathered<S, F> {
     held: Vec<u8>,
     /// How much of `held` is written.
     written: usize,
-    /// The flush that is going on has let others run.
-    yielded: bool,
+    /// How often a flush lets others run while they add something.
+    most_turns: u32,
+    /// How often the flush that is going on has let others run, and what was held then.
+    turns: u32,
+    seen: usize,
 }
 
 impl<S: AsyncWrite + Unpin, F: Fn() -> bool> Gathered<S, F> {
     /// Gathers what is written to `stream` while `company` says that others are about to write.
     pub fn new(stream: S, company: F) -> Self {
-        Self { stream, company, held: Vec::new(), written: 0, yielded: false }
+        Self { stream, company, held: Vec::new(), written: 0, most_turns: 1, turns: 0, seen: 0 }
+    }
+
+    /// The same where others need turns of the stream's own task to add what they have: they get so many, while they do.
+    #[must_use]
+    pub fn with_turns(self, most_turns: u32) -> Self {
+        Self { most_turns, ..self }
+    }
+
+    /// Whether others may add something yet.
+    fn is_worth_waiting(&self) -> bool {
+        let some_is_new = self.turns == 0 || self.held.len() > self.seen;
+        !self.held.is_empty() && some_is_new && self.turns < self.most_turns && (self.company)()
     }
 
     /// Keeps what is to be written, if it is little and will have company.
@@ -52,7 +67,7 @@ impl<S: AsyncWrite + Unpin, F: Fn() -> bool> Gathered<S, F> {
         }
         self.held.clear();
         self.written = 0;
-        self.yielded = false;
+        self.turns = 0;
         Poll::Ready(Ok(()))
     }
 }
@@ -83,8 +98,9 @@ impl<S: AsyncWrite + Unpin, F: Fn() -> bool + Unpin> AsyncWrite for Gathered<S, 
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if !self.held.is_empty() && !self.yielded && (self.company)() {
-            self.yielded = true;
+        if self.is_worth_waiting() {
+            self.turns += 1;
+            self.seen = self.held.len();
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -176,6 +192,26 @@ mod tests {
             flush.await.unwrap();
             assert_eq!(polls, 2);
         }
+    }
+
+    #[tokio::test]
+    async fn a_patient_flush_yields_while_there_is_more() {
+        let mut stream = gathered(true).with_turns(4);
+        for (more, expected) in [(0, 2), (1, 3), (9, 5)] {
+            stream.write_all(b"x").await.unwrap();
+            let (mut polls, mut left) = (0, more);
+            let flush = std::future::poll_fn(|cx| {
+                polls += 1;
+                if polls > 1 && left > 0 {
+                    left -= 1;
+                    assert!(Pin::new(&mut stream).poll_write(cx, b"y").is_ready());
+                }
+                Pin::new(&mut stream).poll_flush(cx)
+            });
+            flush.await.unwrap();
+            assert_eq!(polls, expected, "{more} more");
+        }
+        assert_eq!(stream.stream.writes, [&b"x"[..], b"xy", b"xyyyy"]);
     }
 
     #[tokio::test]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use base::{CancellationToken, TaskGroup};
+use base::{CancellationToken, Gathered, TaskGroup};
 use bytes::Bytes;
 use http_body::Frame;
 use http_body_util::{BodyExt as _, Full};
@@ -28,6 +28,8 @@ const CONNECTION_WINDOW_BYTES: u32 = 32 << 20;
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// How long a ping may go unanswered, as upstream.
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
+/// Turns for requests that are sent at the same time: the library opens one stream in each, and has its body in the next.
+const TURNS: u32 = 16;
 /// How many requests share one HTTP/2 connection. Servers allow 100 by default; one more opens another connection.
 pub(crate) const MAX_STREAMS: usize = 90;
 
@@ -89,8 +91,8 @@ pub(crate) async fn open(
     closed: CancellationToken,
 ) -> Result<Sender, TransportError> {
     let broken = |error: hyper::Error| TransportError::Broken(error.into());
-    let io = TokioIo::new(dialed.stream);
     if dialed.http2 {
+        let io = TokioIo::new(Gathered::new(dialed.stream, || true).with_turns(TURNS));
         let executor = GroupExecutor { tasks: tasks.clone(), closed: closed.clone() };
         let (sender, connection) = http2::Builder::new(executor)
             .timer(TokioTimer::new())
@@ -105,7 +107,7 @@ pub(crate) async fn open(
         drive(tasks, closed, connection);
         return Ok(Sender::Many(Shared { sender, active: Arc::default() }));
     }
-    let (sender, connection) = http1::handshake(io).await.map_err(broken)?;
+    let (sender, connection) = http1::handshake(TokioIo::new(dialed.stream)).await.map_err(broken)?;
     drive(tasks, closed, connection);
     Ok(Sender::One(sender))
 }
