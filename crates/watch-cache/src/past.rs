@@ -1,4 +1,4 @@
-//! What the log still has of objects is put to rest, too: large ones some seconds after they were written, shown still or
+//! What the log still has of objects is put to rest, too: large ones a second after they were written, shown still or
 //! not, as many of them at once are much memory; all others where the log keeps them only as it keeps a few however old.
 //!
 //! Costs follow changes: nothing is looked at twice, and a log without large objects is not looked at before it is old.
@@ -18,11 +18,11 @@ use crate::{Codec, Snapshot, Stored};
 /// Stored forms of this many bytes are large.
 pub(crate) const LARGE: usize = 8 << 10;
 /// Watchers have seen what is older, and whoever made it has looked at it.
-pub(crate) const SETTLED: Duration = Duration::from_secs(3);
+pub(crate) const SETTLED: Duration = Duration::from_secs(1);
 /// Between parts; with [`BYTES_AT_ONCE`] it bounds what this takes of a processor.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Bytes of stored forms that are put to rest in a part.
-const BYTES_AT_ONCE: usize = 256 << 10;
+const BYTES_AT_ONCE: usize = 512 << 10;
 /// How many changes are looked at in a part.
 const LOOKED_AT_ONCE: usize = 1_024;
 /// How many objects are remembered as they are before their next change.
@@ -175,7 +175,7 @@ mod tests {
         own.change(3, "a/small", Some(LARGE - 1), Duration::ZERO);
         own.change(4, "a/large", Some(LARGE), second);
         own.change(5, "a/large", None, second * 2);
-        own.change(6, "a/later", Some(LARGE), SETTLED * 2);
+        own.change(6, "a/later", Some(LARGE), SETTLED * 4);
         own.past.heard_of_large(own.began);
         assert_eq!(own.past.due(), Some(own.began + SETTLED));
         let text = own.log.read().changes_from(2).next().unwrap().current.as_ref().unwrap().json();
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(own.large(SETTLED + second * 2), 2);
         let (yes, no) = (Some(true), Some(false));
         assert_eq!(own.rests(), [[None, yes], [None, no], [yes, yes], [yes, None], [None, no]]);
-        assert_eq!(own.large(SETTLED * 3), 1);
+        assert_eq!(own.large(SETTLED * 5), 1);
         assert_eq!(own.past.due(), None, "nothing is left");
         assert!(own.log.read().snapshot().get("a/later").unwrap().is_at_rest(), "shown at rest, too");
 
