@@ -115,9 +115,9 @@ fn shown(rules: &dyn Rules, object: &dyn Object) {
         rules.field(object, path);
     }
     rules.grace(object, Some(-1));
-    if let Some(scale) = rules.scale(object) {
+    if let Some(replicas) = rules.scale(object).and_then(|scale| scale.spec_replicas.ok()) {
         let mut scaled = object.clone_object();
-        rules.set_replicas(&mut *scaled, scale.spec_replicas);
+        rules.set_replicas(&mut *scaled, replicas);
     }
     rules.complete_stored(&mut *object.clone_object());
 }

@@ -38,7 +38,6 @@ use component_base::shared_gates::POD_LEVEL_RESOURCES;
 use component_helpers::pod_requests::without_pod_level;
 use controller::{Build, BuildError, Controller, Cx, Descriptor, Next, ReconcileError};
 use kinds::gates::{SCALE_TO_ZERO, SCALING_TOLERANCE};
-use kinds::rules::Scale as Size;
 use parking_lot::Mutex;
 
 use self::conditions::{ABLE, ACTIVE, AT_ZERO, Conditions, FOUND, LIMITED};
@@ -49,7 +48,7 @@ use self::monitor::{Action, Fault, Monitor};
 use self::pods::Pods;
 use self::proposals::{Combined, Invalid, Reading, Workload, combine, propose};
 use self::readings::{Asking, Readings};
-use self::target::{AtHand, Kinds, Target, TargetError, Targets};
+use self::target::{AtHand, Kinds, Size, Target, TargetError, Targets};
 use crate::Settings;
 use crate::settings::AutoscalerSettings;
 

@@ -12,7 +12,6 @@ use api_types::autoscaling_v1::Scale;
 use api_types::autoscaling_v2::CrossVersionObjectReference;
 use api_types::core_v1::ReplicationController;
 use client::{Client, ClientError, Informer, Informers, ResourceInfo, RestMapper, retry_on_conflict};
-use kinds::rules::Scale as Size;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -99,7 +98,20 @@ impl AtHand {
 /// What the subresource `scale` would show of an object.
 fn size_in<T: Kind + Object>(informer: &Informer<T>, namespace: &str, name: &str) -> Option<Size> {
     let (object, kind) = (informer.find(namespace, name)?, T::TYPE);
-    kinds::find(kind.group, kind.version, kind.resource)?.scale(&*object)
+    let scale = kinds::find(kind.group, kind.version, kind.resource)?.scale(&*object)?;
+    let (status_replicas, selector) = (scale.status_replicas, scale.selector);
+    Some(Size { spec_replicas: scale.spec_replicas.ok()?, status_replicas, selector })
+}
+
+/// What a scale says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Size {
+    /// Wanted replicas.
+    pub(super) spec_replicas: i32,
+    /// Present replicas.
+    pub(super) status_replicas: i32,
+    /// The selector in text form.
+    pub(super) selector: String,
 }
 
 /// The scale of a workload as the server has it, and where it was found.
