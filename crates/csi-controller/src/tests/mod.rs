@@ -83,16 +83,16 @@ impl Step {
         }
     }
 
-    async fn take(self, bench: &Bench, name: &str) {
+    async fn take(self, bench: &Bench, [name, clone, restored]: [&str; 3]) {
         match self {
             Self::Snapshot => bench.snapshot(name).await,
             Self::Clone => {
-                bench.claim("clone", "1Mi", Some(("", "PersistentVolumeClaim", name))).await;
-                bench.bound("clone").await;
+                bench.claim(clone, "1Mi", Some(("", "PersistentVolumeClaim", name))).await;
+                bench.bound(clone).await;
             }
             Self::Restore => {
-                bench.claim("restored", "1Mi", Some(("snapshot.storage.k8s.io", "VolumeSnapshot", name))).await;
-                bench.bound("restored").await;
+                bench.claim(restored, "1Mi", Some(("snapshot.storage.k8s.io", "VolumeSnapshot", name))).await;
+                bench.bound(restored).await;
             }
             Self::Forget => bench.delete_snapshot(name).await,
         }
@@ -101,24 +101,26 @@ impl Step {
 
 /// Somebody is killed in one step of it, while the driver is at work or after it was. Nothing is made twice, of anything else,
 /// or left behind.
-async fn copies(bench: &Bench, struck: Step, victim: Victim, fault: &Fault) {
-    let name = "original";
+async fn copies(bench: &Bench, struck: Step, victim: Victim, fault: &Fault, number: usize) {
+    // The fake server makes uids of names: of a name that was used before, volumes would be named as those that go.
+    let claims = ["original", "clone", "restored"].map(|what| format!("{what}-{number}"));
+    let claims = claims.each_ref().map(String::as_str);
+    let [name, clone, restored] = claims;
     bench.claim(name, "1Mi", None).await;
     bench.bound(name).await;
     for step in Step::ALL {
         if step != struck {
-            step.take(bench, name).await;
+            step.take(bench, claims).await;
             continue;
         }
         bench.driver.fail_next(step.call(), fault.clone());
-        tokio::join!(step.take(bench, name), bench.kill_at_next(victim, step.call()));
+        tokio::join!(step.take(bench, claims), bench.kill_at_next(victim, step.call()));
         if step == Step::Snapshot {
             assert_eq!(bench.driver.snapshots().len(), 1, "{victim:?} in {step:?}");
         }
     }
-    let claims = [name, "clone", "restored"];
     bench.there_is_one_of_each(&claims).await;
-    for (claim, origin) in [(name, ""), ("clone", "volume/"), ("restored", "snapshot/")] {
+    for (claim, origin) in [(name, ""), (clone, "volume/"), (restored, "snapshot/")] {
         let found = bench.origin_of(claim).await;
         assert_eq!(found.split_inclusive('/').next().unwrap_or_default(), origin, "{victim:?} in {struck:?}");
     }
@@ -130,11 +132,12 @@ async fn copies(bench: &Bench, struck: Step, victim: Victim, fault: &Fault) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn snapshots_and_clones_survive_who_is_killed() {
-    let bench = Bench::new().await;
+    let (bench, mut number) = (Bench::new().await, 0);
     for step in Step::ALL {
         for victim in [Victim::Controller, Victim::Driver] {
             for fault in [Fault::Hang, Fault::Lie(Code::Unavailable)] {
-                copies(&bench, step, victim, &fault).await;
+                number += 1;
+                copies(&bench, step, victim, &fault, number).await;
             }
         }
     }
