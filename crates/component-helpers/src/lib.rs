@@ -8,6 +8,7 @@ pub mod fnv;
 pub mod group_claims;
 pub mod legacy_tokens;
 pub mod node_affinity;
+pub mod node_labels;
 pub mod nodes;
 pub mod owners;
 pub mod pod_references;

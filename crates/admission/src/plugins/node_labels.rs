@@ -2,22 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use component_helpers::node_labels::{DOMAINS_OF_KUBELETS, OF_KUBELETS};
+
 const RESTRICTED: &str = "node-restriction.kubernetes.io";
 const SYSTEM: &[&str] = &["kubernetes.io", "k8s.io"];
-const KUBELET_NAMESPACES: &[&str] = &["kubelet.kubernetes.io", "node.kubernetes.io"];
-const KUBELET_LABELS: &[&str] = &[
-    "kubernetes.io/hostname",
-    "topology.kubernetes.io/zone",
-    "topology.kubernetes.io/region",
-    "failure-domain.beta.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region",
-    "beta.kubernetes.io/instance-type",
-    "node.kubernetes.io/instance-type",
-    "kubernetes.io/os",
-    "kubernetes.io/arch",
-    "beta.kubernetes.io/os",
-    "beta.kubernetes.io/arch",
-];
 
 /// Whether a kubelet may not set this label.
 pub(super) fn is_forbidden(key: &str) -> bool {
@@ -27,7 +15,7 @@ pub(super) fn is_forbidden(key: &str) -> bool {
     if within(RESTRICTED) {
         return true;
     }
-    let own = KUBELET_LABELS.contains(&key) || KUBELET_NAMESPACES.iter().any(|domain| within(domain));
+    let own = OF_KUBELETS.contains(&key) || DOMAINS_OF_KUBELETS.iter().any(|domain| within(domain));
     !own && SYSTEM.iter().any(|domain| within(domain))
 }
 

@@ -8,6 +8,7 @@ use api_types::core_v1::{
     ContainerImage, Node, NodeAddress, NodeFeatures, NodeRuntimeHandler, NodeRuntimeHandlerFeatures, NodeSystemInfo,
     ResourceList,
 };
+use component_helpers::node_labels::OF_KUBELETS;
 use node_api::cri::v1::StatusResponse;
 
 use super::conditions::{self, Health};
@@ -16,20 +17,6 @@ use crate::devices::Amount;
 
 /// The annotation that tells the attach controller to do its work for this node.
 const CONTROLLER_ATTACHES: &str = "volumes.kubernetes.io/controller-managed-attach-detach";
-/// Labels that a node which is there already is given anew, where this kubelet has a value for them.
-const KEPT_LABELS: [&str; 11] = [
-    "kubernetes.io/hostname",
-    "topology.kubernetes.io/zone",
-    "topology.kubernetes.io/region",
-    "failure-domain.beta.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region",
-    "node.kubernetes.io/instance-type",
-    "beta.kubernetes.io/instance-type",
-    "kubernetes.io/os",
-    "kubernetes.io/arch",
-    "beta.kubernetes.io/os",
-    "beta.kubernetes.io/arch",
-];
 /// The taint of a node that its cloud's controller has not seen.
 const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 
@@ -173,10 +160,10 @@ fn handlers(runtime: &StatusResponse) -> Vec<NodeRuntimeHandler> {
 }
 
 /// Brings an object that was there before up to date: labels of the machine, annotations, and resources that a former
-/// kubelet had from plugins. Whether something changed.
+/// kubelet had from plugins, and labels of places and machines as this kubelet has them. Whether something changed.
 pub(super) fn adopt(node: &mut Node, settings: &NodeSettings) -> bool {
     let before = node.clone();
-    let labels = first_labels(settings).into_iter().filter(|(key, _)| KEPT_LABELS.contains(&key.as_str()));
+    let labels = first_labels(settings).into_iter().filter(|(key, _)| OF_KUBELETS.contains(&key.as_str()));
     node.metadata.labels.extend(labels);
     let wanted = annotations(settings);
     for key in [CONTROLLER_ATTACHES, PROVIDED_IP] {

@@ -10,6 +10,7 @@ use api_machinery::time::GoDuration;
 use api_types::kubelet_config_v1beta1::KubeletConfiguration;
 use component_base::flags::{Errors, Invalid, Options};
 use component_base::{Feature, Gates};
+use component_helpers::node_labels::{DOMAINS_OF_KUBELETS, OF_KUBELETS};
 use component_helpers::taints::Comparing;
 
 use super::gated::{self, TIERED};
@@ -27,22 +28,6 @@ use crate::resources::{CgroupNames, CgroupSettings, Driver};
 
 /// Where the links of the old log layout are.
 const CONTAINER_LOGS: &str = "/var/log/containers";
-/// The API server's domains may only be used for labels that are known.
-const LABEL_PREFIXES: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.io"];
-const LABELS: [&str; 11] = [
-    "kubernetes.io/hostname",
-    "topology.kubernetes.io/zone",
-    "topology.kubernetes.io/region",
-    "failure-domain.beta.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region",
-    "node.kubernetes.io/instance-type",
-    "beta.kubernetes.io/instance-type",
-    "kubernetes.io/os",
-    "kubernetes.io/arch",
-    "beta.kubernetes.io/os",
-    "beta.kubernetes.io/arch",
-];
-
 /// What each part of the kubelet is told.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
@@ -208,7 +193,7 @@ enum SettingError {
     #[error(
         "unknown 'kubernetes.io' or 'k8s.io' labels specified with --node-labels: [{}]\n--node-labels in the 'kubernetes.io' \
          namespace must begin with an allowed prefix ({}) or be in the specifically allowed set ({})",
-        .0.join(" "), LABEL_PREFIXES.join(", "), LABELS.join(", ")
+        .0.join(" "), DOMAINS_OF_KUBELETS.join(", "), OF_KUBELETS.join(", ")
     )]
     Labels(Vec<String>),
     #[error(
@@ -271,7 +256,7 @@ fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), SettingError> {
         let domain = label.split_once('/').map_or("", |(domain, _)| domain);
         let within = |suffix: &str| domain == suffix || domain.ends_with(&format!(".{suffix}"));
         let reserved = within("kubernetes.io") || within("k8s.io");
-        reserved && !LABELS.contains(&label.as_str()) && !LABEL_PREFIXES.iter().any(|prefix| within(prefix))
+        reserved && !OF_KUBELETS.contains(&label.as_str()) && !DOMAINS_OF_KUBELETS.iter().any(|prefix| within(prefix))
     };
     let unknown: Vec<String> = labels.keys().filter(is_unknown).cloned().collect();
     if unknown.is_empty() { Ok(()) } else { Err(SettingError::Labels(unknown)) }
