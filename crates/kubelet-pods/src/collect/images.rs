@@ -86,6 +86,10 @@ impl ImageCollector {
         for key in self.outlived(&in_use, now, settings.image_maximum_age) {
             self.remove(runtime, &key, "age").await;
         }
+        // Upstream's way to have none of it, even on a disk that has nothing left.
+        if settings.image_gc_high_percent == 100 && settings.image_maximum_age.is_zero() {
+            return Ok(());
+        }
         let filesystems = runtime.images.image_fs_info().await.map_err(of_runtime)?.image_filesystems;
         let mount = filesystems.first().and_then(|info| info.fs_id.as_ref()).map(|id| id.mountpoint.clone());
         let Some((capacity, available)) = mount.and_then(|mount| usage(Path::new(&mount))) else { return Ok(()) };
@@ -306,6 +310,27 @@ mod tests {
             let left: Vec<String> =
                 fake.list_images(None).await.unwrap().into_iter().flat_map(|image| image.repo_tags).collect();
             assert_eq!(left, expected, "{later} s");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_threshold_of_all_there_is_leaves_images_whatever_the_disk_says() {
+        use node_api::cri::fake::FakeRuntime;
+
+        let tasks = base::TaskGroup::new("runtime");
+        let fake = FakeRuntime::new(base::SystemClock::shared(), &tasks);
+        let hour = Duration::from_secs(3600);
+        for (high, age, asks) in [(99, Duration::ZERO, true), (100, Duration::ZERO, false), (100, hour, true)] {
+            let mut runtime = crate::engine::test_node::runtime_with(&fake);
+            let settings = crate::interfaces::PodSettings {
+                image_gc_high_percent: high,
+                image_maximum_age: age,
+                ..Default::default()
+            };
+            runtime.settings = std::sync::Arc::new(settings);
+            ImageCollector::default().collect(&runtime, &BTreeSet::new(), at_test()).await.unwrap();
+            let asked = fake.take_calls().iter().any(|call| call.operation == "image_fs_info");
+            assert_eq!(asked, asks, "{high} {age:?}");
         }
     }
 

@@ -11,12 +11,18 @@ use node_api::cri::{ClientOptions, CriClient};
 
 use super::PodEngine;
 use super::test_node::{TestNode, engine, settings};
+use crate::interfaces::PodSettings;
 
 /// How long a real runtime may take for one step.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn image() -> String {
     std::env::var("COXSWAIN_TEST_IMAGE").unwrap_or_else(|_| "docker.io/library/busybox:latest".to_owned())
+}
+
+/// A disk that is nearly full must not have the kubelet remove images that other tests need.
+fn settings_here(root: &Path) -> PodSettings {
+    PodSettings { image_gc_high_percent: 100, ..settings(root) }
 }
 
 fn manifest(name: &str, command: &str, more: &str) -> String {
@@ -63,7 +69,8 @@ async fn static_pods_run_on_a_real_runtime() {
         ),
     );
     write(root.path(), "crash.yaml", &manifest("crash", "echo bye > /dev/termination-log; exit 3", ""));
-    let running = engine(settings(root.path()), &node, runtime.clone(), runtime.clone(), SystemClock::shared(), &tasks);
+    let running =
+        engine(settings_here(root.path()), &node, runtime.clone(), runtime.clone(), SystemClock::shared(), &tasks);
     let pod = wait_for(&running, "web-node1", "ready", |pod| {
         pod.status.container_statuses.first().is_some_and(|own| own.ready)
     })
@@ -86,7 +93,7 @@ async fn static_pods_run_on_a_real_runtime() {
     let id = pod.status.container_statuses[0].container_id.clone();
     tasks.shutdown(Duration::from_secs(10)).await;
     let tasks = TaskGroup::new("kubelet again");
-    let running = engine(settings(root.path()), &node, runtime.clone(), runtime, SystemClock::shared(), &tasks);
+    let running = engine(settings_here(root.path()), &node, runtime.clone(), runtime, SystemClock::shared(), &tasks);
     let again = wait_for(&running, "web-node1", "adopted", |pod| {
         pod.status.container_statuses.first().is_some_and(|own| own.ready)
     })
