@@ -1,9 +1,10 @@
-//! Taking away what a proxy left behind: the rules of the modes there are, and the chains of one that ran in iptables mode.
+//! Taking away what a proxy left behind: the rules of the modes there are, and what one left that ran in iptables or ipvs mode.
 //!
-//! `KUBE-FIREWALL` stays, it belongs to the kubelet as well. Tables of IPVS are not looked for.
+//! `KUBE-FIREWALL` stays, it belongs to the kubelet as well.
 
 use std::fmt::Write as _;
 
+use sys::exec::Command;
 use sys::packet_filter::{Family as IptablesFamily, Iptables};
 
 use crate::backend::{MODES, Machine, Mode};
@@ -23,6 +24,8 @@ const CHAINS: [(&str, &[&str]); 3] = [
             "KUBE-SEP-",
             "KUBE-FW-",
             "KUBE-EXT-",
+            "KUBE-NODE-PORT",
+            "KUBE-LOAD-BALANCER",
         ],
     ),
     (
@@ -34,10 +37,39 @@ const CHAINS: [(&str, &[&str]); 3] = [
             "KUBE-FORWARD",
             "KUBE-PROXY-FIREWALL",
             "KUBE-PROXY-CANARY",
+            "KUBE-NODE-PORT",
+            "KUBE-SOURCE-RANGES-FIREWALL",
+            "KUBE-IPVS-FILTER",
+            "KUBE-IPVS-OUT-FILTER",
         ],
     ),
     ("mangle", &["KUBE-PROXY-CANARY"]),
 ];
+
+/// The link that has the addresses of Services in ipvs mode.
+const IPVS_LINK: &str = "kube-ipvs0";
+/// The ipsets of ipvs mode, without the beginning that tells the family.
+const IPSETS: [&str; 17] = [
+    "LOOP-BACK",
+    "CLUSTER-IP",
+    "EXTERNAL-IP",
+    "EXTERNAL-IP-LOCAL",
+    "LOAD-BALANCER",
+    "LOAD-BALANCER-LOCAL",
+    "LOAD-BALANCER-FW",
+    "LOAD-BALANCER-SOURCE-IP",
+    "LOAD-BALANCER-SOURCE-CIDR",
+    "NODE-PORT-TCP",
+    "NODE-PORT-UDP",
+    "NODE-PORT-LOCAL-TCP",
+    "NODE-PORT-LOCAL-UDP",
+    "NODE-PORT-SCTP-HASH",
+    "NODE-PORT-LOCAL-SCTP-HASH",
+    "HEALTH-CHECK-NODE-PORT",
+    "IPVS-IPS",
+];
+/// The longest name of an ipset.
+const IPSET_NAME: usize = 31;
 
 /// What could not be taken away: each problem in its own words.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +92,32 @@ pub async fn all_but(kept: Option<&dyn Mode>, machine: &Machine) -> Vec<String> 
         problems.extend(mode.cleanup(machine).await.iter().map(ToString::to_string));
     }
     problems.extend(iptables_mode(&both(&machine.exec)).await);
+    problems.extend(ipvs_mode(machine).await);
+    problems
+}
+
+/// What ipvs mode has beside its chains, which are gone by now. Only where its link is there, which nobody else makes: virtual
+/// servers may also be somebody else's.
+async fn ipvs_mode(machine: &Machine) -> Vec<String> {
+    let links = machine.network.interfaces().await.unwrap_or_default();
+    if !links.iter().any(|link| link.name == IPVS_LINK) {
+        return Vec::new();
+    }
+    let mut problems = Vec::new();
+    if let Err(error) = machine.network.delete_link(IPVS_LINK).await {
+        problems.push(format!("{IPVS_LINK}: {error}"));
+    }
+    // Without the program, or the servers, traffic is the same: the addresses are not the machine's any more.
+    let _ = machine.exec.run(&Command::with("ipvsadm", &["--clear"])).await;
+    for set in IPSETS.iter().flat_map(|set| ["KUBE-", "KUBE-6-"].map(|family| format!("{family}{set}"))) {
+        let set: String = set.chars().take(IPSET_NAME).collect();
+        // A machine without ipset has no sets.
+        let Ok(output) = machine.exec.run(&Command::with("ipset", &["destroy", &set])).await else { break };
+        let said = String::from_utf8_lossy(&output.stderr);
+        if !output.success() && !said.contains("does not exist") {
+            problems.push(format!("ipset {set}: {}", said.trim()));
+        }
+    }
     problems
 }
 
@@ -124,6 +182,7 @@ mod tests {
     use std::sync::Arc;
 
     use sys::exec::{FakeExec, Output};
+    use sys::net::Network as _;
 
     use super::*;
 
@@ -164,6 +223,37 @@ mod tests {
             assert_eq!(tables, [b"delete table ip kube-proxy\n".as_slice(), b"delete table ip6 kube-proxy\n"]);
             let restored = commands.iter().filter(|command| command.line().starts_with("iptables-restore")).count();
             assert_eq!(restored, 1);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_ipvs_mode_left_goes_too() {
+        let nat = "*nat\n:POSTROUTING ACCEPT [0:0]\n:KUBE-LOAD-BALANCER - [0:0]\n:KUBE-NODE-PORT - [0:0]\nCOMMIT\n";
+        let filter = "*filter\n:INPUT ACCEPT [0:0]\n:KUBE-IPVS-FILTER - [0:0]\n:KUBE-IPVS-OUT-FILTER - [0:0]\n\
+                      :KUBE-NODE-PORT - [0:0]\n:KUBE-SOURCE-RANGES-FIREWALL - [0:0]\n-A INPUT -j KUBE-IPVS-FILTER\nCOMMIT\n";
+        for was_there in [true, false] {
+            let exec = FakeExec::new().answer("iptables-save -t nat", Output::ok(nat));
+            let exec = exec.answer("iptables-save -t filter", Output::ok(filter));
+            // A set that is in use stays, and is told.
+            let exec = Arc::new(exec.answer("ipset destroy KUBE-CLUSTER-IP", Output::failed(1, "in use")));
+            let links = [Some("eth0"), was_there.then_some("kube-ipvs0")].into_iter().flatten();
+            let link = |name: &str| sys::net::Interface { name: name.to_owned(), ..Default::default() };
+            let network = Arc::new(sys::net::FakeNetwork::with(links.map(link).collect(), Vec::new()));
+            let machine = Machine { exec: exec.clone(), network: network.clone(), kernel: None };
+            let told = everything(&machine).await.err().map(|error| error.to_string());
+            assert_eq!(told, was_there.then(|| "ipset KUBE-CLUSTER-IP: in use".to_owned()));
+            let left: Vec<_> = network.interfaces().await.unwrap().into_iter().map(|link| link.name).collect();
+            assert_eq!(left, ["eth0"]);
+            let lines = exec.lines();
+            let ran = |line: &str| lines.iter().any(|own| own == line);
+            let swept = ["ipset destroy KUBE-IPVS-IPS", "ipset destroy KUBE-6-IPVS-IPS", "ipvsadm --clear"].map(ran);
+            assert_eq!(swept, [was_there; 3], "{lines:#?}");
+            let restored = exec.commands().into_iter().filter(|command| command.line().starts_with("iptables-restore"));
+            let texts: Vec<_> = restored.map(|command| String::from_utf8(command.stdin).unwrap()).collect();
+            for chain in ["KUBE-LOAD-BALANCER", "KUBE-NODE-PORT", "KUBE-IPVS-FILTER", "KUBE-SOURCE-RANGES-FIREWALL"] {
+                assert!(texts.iter().any(|text| text.contains(&format!("-X {chain}\n"))), "{chain}: {texts:?}");
+            }
+            assert!(texts.iter().any(|text| text.contains("-D INPUT -j KUBE-IPVS-FILTER\n")), "{texts:?}");
         }
     }
 }

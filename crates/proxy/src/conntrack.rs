@@ -3,10 +3,10 @@
 //! The kernel keeps one limit for the whole machine, so a proxy inside a network namespace of its own may not set it.
 //! Where a limit was asked for that is an error; where it is only the default, the kernel's own limit stays.
 
-use component_base::flags::{Errors, Options};
+use component_base::flags::Options;
 use sys::proc::Proc;
 
-/// The most that is asked of the kernel, however many processors there are.
+/// The most that is asked of the kernel for many processors; the configured minimum may be more.
 const MOST: u64 = 1 << 20;
 const MAX: &str = "net/netfilter/nf_conntrack_max";
 
@@ -36,15 +36,10 @@ pub struct ConntrackSettings {
 
 impl ConntrackSettings {
     /// What the flags say.
-    pub fn from_options(options: &Options, errors: &mut Errors) -> Self {
-        let mut number = |flag: &str, name: &str| {
-            let value = options.int(flag);
-            let place = "KubeProxyConfiguration.KubeProxyLinuxConfiguration.KubeProxyConntrackConfiguration";
-            errors.check(value >= 0, format_args!("{place}.{name}: must be greater than or equal to 0"));
-            u64::try_from(value).unwrap_or(0)
-        };
-        let max_per_core = number("conntrack-max-per-core", "MaxPerCore");
-        let min = number("conntrack-min", "Min");
+    #[must_use]
+    pub fn from_options(options: &Options) -> Self {
+        let number = |flag: &str| u64::try_from(options.int(flag)).unwrap_or(0);
+        let (max_per_core, min) = (number("conntrack-max-per-core"), number("conntrack-min"));
         let seconds = |flag: &str| options.duration(flag).as_secs();
         let timeouts = [
             ("nf_conntrack_tcp_timeout_established", seconds("conntrack-tcp-timeout-established")),
@@ -60,9 +55,11 @@ impl ConntrackSettings {
         Self { max_per_core, min, parameters, is_wish }
     }
 
-    /// The limit on a machine with so many processors.
+    /// The limit on a machine with so many processors. As upstream, one that so many processors would take too far does not look
+    /// at the minimum.
     fn max(&self, processors: u64) -> Option<u64> {
-        (self.max_per_core > 0).then(|| self.max_per_core.saturating_mul(processors).max(self.min).min(MOST))
+        let scaled = self.max_per_core.saturating_mul(processors);
+        (self.max_per_core > 0).then(|| if scaled > MOST { MOST } else { scaled.max(self.min) })
     }
 
     /// Tells the kernel what differs.
@@ -119,10 +116,7 @@ mod tests {
 
     fn settings(arguments: &[&str]) -> ConntrackSettings {
         let options = flags::parse(options::FLAGS, arguments.iter().map(|text| (*text).to_owned())).unwrap();
-        let mut errors = Errors::new();
-        let settings = ConntrackSettings::from_options(&options, &mut errors);
-        errors.into_result().unwrap();
-        settings
+        ConntrackSettings::from_options(&options)
     }
 
     #[test]
@@ -133,6 +127,8 @@ mod tests {
             (&[], 64, Some(MOST)),
             (&["--conntrack-max-per-core=0"], 8, None),
             (&["--conntrack-min=10", "--conntrack-max-per-core=7"], 2, Some(14)),
+            (&["--conntrack-min=2000000"], 8, Some(2_000_000)),
+            (&["--conntrack-min=2000000"], 64, Some(MOST)),
         ] {
             assert_eq!(settings(arguments).max(processors), expected, "{arguments:?} {processors}");
         }

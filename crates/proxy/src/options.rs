@@ -1,13 +1,9 @@
 //! The proxy's flags, its configuration file, and the settings that both end in.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::path::Path;
 use std::time::Duration;
 
-use api_machinery::value::Value;
-use api_types::proxy_config_v1alpha1::{API_VERSION, KubeProxyConfiguration};
 use client::ContentType;
-use component_base::config_file;
 use component_base::flags::{self, Errors, Flag, FlagSet, Invalid, Options};
 
 use crate::Family;
@@ -44,6 +40,8 @@ pub(crate) const FILE_PATHS: &[(&str, &str)] = &[
     ("iptables-masquerade-bit", "nftables.masqueradeBit"),
     ("iptables-min-sync-period", "nftables.minSyncPeriod"),
     ("iptables-sync-period", "nftables.syncPeriod"),
+    ("profiling", "enableProfiling"),
+    ("show-hidden-metrics-for-version", "showHiddenMetricsForVersion"),
 ];
 
 /// The proxy's own flags.
@@ -100,6 +98,7 @@ pub const FLAGS: &[FlagSet] = &[
                 .help("How long unanswered UDP traffic is tracked; 0 leaves the kernel's setting."),
             Flag::duration("conntrack-udp-timeout-stream", "0s")
                 .help("How long answered UDP traffic is tracked; 0 leaves the kernel's setting."),
+            Flag::bool("profiling", "false").help("Serve /debug/pprof and /debug/flags/v at the metrics endpoint."),
             Flag::string_slice("nodeport-addresses", "")
                 .help("Networks of the node's addresses that take NodePort traffic, or \"primary\"."),
             Flag::string("write-config-to", "")
@@ -107,7 +106,7 @@ pub const FLAGS: &[FlagSet] = &[
         ],
     },
     WITHOUT_EFFECT,
-    UNSUPPORTED,
+    PORTS,
 ];
 
 /// What only other modes of proxying look at, and what has no effect upstream either.
@@ -128,13 +127,16 @@ const WITHOUT_EFFECT: FlagSet = FlagSet {
     ],
 };
 
-/// Ports are part of the bind addresses, and there are no profiles.
-const UNSUPPORTED: FlagSet = FlagSet {
-    title: "unsupported",
+/// Ports are part of the bind addresses; these are for addresses that name none, and 0 is for not serving there.
+const PORTS: FlagSet = FlagSet {
+    title: "deprecated",
     flags: &[
-        Flag::int32("healthz-port", "10256").hidden(),
-        Flag::int32("metrics-port", "10249").hidden(),
-        Flag::bool("profiling", "false").hidden(),
+        Flag::int32("healthz-port", "10256")
+            .help("The port of the health endpoint where its address names none; 0 turns it off.")
+            .deprecated("Use --healthz-bind-address instead."),
+        Flag::int32("metrics-port", "10249")
+            .help("The port of the metrics endpoint where its address names none; 0 turns it off.")
+            .deprecated("Use --metrics-bind-address instead."),
     ],
 };
 
@@ -183,52 +185,6 @@ pub struct Settings {
     pub conntrack: ConntrackSettings,
 }
 
-/// Loads the configuration file, if one is named, under the flags that were given.
-///
-/// # Errors
-/// When the file cannot be read or understood.
-pub fn prepare(options: &mut Options) -> Result<(), Invalid> {
-    let path = options.string("config").to_owned();
-    if path.is_empty() {
-        return Ok(());
-    }
-    let failed = |error: String| Invalid::one(format!("{path}: {error}"));
-    let file = config_file::load(Path::new(&path)).map_err(Invalid::one)?;
-    let version = file["apiVersion"].as_str().unwrap_or_default();
-    if version != API_VERSION || file["kind"] != "KubeProxyConfiguration" {
-        return Err(failed(format!("failed to decode: it is not a KubeProxyConfiguration of {API_VERSION}")));
-    }
-    let text = api_machinery::json::encode_value(&file);
-    let decoded = api_machinery::object::from_json::<KubeProxyConfiguration>(text.as_bytes());
-    let (_, decoded) = decoded.map_err(|error| failed(format!("failed to decode: {error}")))?;
-    for problem in decoded.problems {
-        tracing::warn!(problem, "Using lenient decoding as strict decoding failed");
-    }
-    // A file replaces everything that flags set, but for the node's name and the log.
-    for (flag, place) in FILE_PATHS {
-        let found = place.split('.').try_fold(&file, |value, step| value.get(step));
-        if let Some(text) = found.and_then(as_flag) {
-            options.set_from_file(flag, &text).map_err(|error| failed(error.to_string()))?;
-        }
-    }
-    if let Some(name) = file["hostnameOverride"].as_str().filter(|name| !name.is_empty()) {
-        options.set_from_file("hostname-override", name).map_err(|error| failed(error.to_string()))?;
-    }
-    Ok(())
-}
-
-/// A value of the file as a flag would have it; nothing for what is empty.
-fn as_flag(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) if text.is_empty() => None,
-        Value::String(text) => Some(text.clone()),
-        Value::Array(items) if items.is_empty() => None,
-        Value::Array(items) => Some(items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")),
-        Value::Null | Value::Object(_) => None,
-        other => Some(other.to_string()),
-    }
-}
-
 impl Settings {
     /// The settings that the flags say; `host` is the machine's name.
     ///
@@ -241,30 +197,23 @@ impl Settings {
             let names: Vec<&str> = backend::MODES.iter().map(|mode| mode.name()).collect();
             format!("proxy mode {mode:?} is not there: use {}, or leave it blank", names.join(" or "))
         }));
-        let bit = options.int("iptables-masquerade-bit");
-        errors.check(
-            (0..=31).contains(&bit),
-            "KubeProxyNFTablesConfiguration.MasqueradeBit: must be within the range [0, 31]",
-        );
-        let score = options.int("oom-score-adj");
-        errors.check((-1000..=1000).contains(&score), "OOMScoreAdj: must be within the range [-1000, 1000]");
+        let (bit, score) = (options.int("iptables-masquerade-bit"), options.int("oom-score-adj"));
         let name = match options.string("hostname-override").trim() {
             "" => host.trim().to_lowercase(),
             name => name.to_lowercase(),
         };
         errors.check(!name.is_empty(), "empty hostname is invalid");
-        let local_detectors = local_detectors(options, &mut errors);
+        let local_detectors = local_detectors(options);
         let (healthz, metrics) = (
-            address_like(options, "healthz-bind-address", Ipv6Addr::UNSPECIFIED.into(), &mut errors),
-            address_like(options, "metrics-bind-address", Ipv6Addr::LOCALHOST.into(), &mut errors),
+            address_like(options, ["healthz-bind-address", "healthz-port"], Ipv6Addr::UNSPECIFIED, &mut errors),
+            address_like(options, ["metrics-bind-address", "metrics-port"], Ipv6Addr::LOCALHOST, &mut errors),
         );
         let node_port_addresses = match options.strings("nodeport-addresses") {
             [] => vec!["primary".to_owned()],
             given => given.to_vec(),
         };
-        let conntrack = ConntrackSettings::from_options(options, &mut errors);
+        let conntrack = ConntrackSettings::from_options(options);
         let content = content_type(options, &mut errors);
-        refuse_unsupported(options, &mut errors);
         validation::check(options, &mut errors);
         errors.into_result()?;
         Ok(Self {
@@ -295,6 +244,14 @@ impl Settings {
     #[must_use]
     pub fn node_port_networks(&self, family: Family) -> Vec<String> {
         self.node_port_addresses.iter().filter(|text| Family::of_text(text) == Some(family)).cloned().collect()
+    }
+
+    /// The networks of pods, where these tell traffic of pods from other traffic.
+    pub(crate) fn local_networks(&self) -> impl Iterator<Item = (Family, &str)> {
+        self.local_detectors.iter().filter_map(|(family, detector)| match detector {
+            LocalDetector::Network(network) => Some((*family, network.as_str())),
+            _ => None,
+        })
     }
 
     /// What tells traffic of this node's pods in a family from other traffic.
@@ -328,29 +285,32 @@ pub(crate) fn detectors_of<'a>(
 }
 
 /// An address to listen at, with a port where it names none; nothing where it is blank.
-fn address(options: &Options, flag: &str, port: u16, errors: &mut Errors) -> Option<SocketAddr> {
-    let text = options.string(flag);
-    if text.is_empty() {
-        return None;
-    }
+fn address(text: &str, port: u16) -> Option<SocketAddr> {
     let bare = text.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, port));
-    let found = bare.or_else(|_| text.parse::<SocketAddr>());
-    errors.ok(found.map_err(|_| format!("{flag}: Invalid value: {text:?}: must be IP:port")))
+    bare.or_else(|_| text.parse::<SocketAddr>()).ok()
 }
 
-/// An address to listen at; where it was not asked for, one of the family of the node's own address if that was.
-fn address_like(options: &Options, flag: &str, v6: IpAddr, errors: &mut Errors) -> Option<SocketAddr> {
+/// An address to listen at; where it was not asked for, one of the family of the node's own address if that was. The port is for
+/// one that names none; where there is no configuration file, 0 stands for not serving there.
+fn address_like(
+    options: &Options,
+    [flag, port]: [&'static str; 2],
+    v6: Ipv6Addr,
+    errors: &mut Errors,
+) -> Option<SocketAddr> {
+    let default_of =
+        |name: &str| FLAGS.iter().flat_map(|set| set.flags).find(|own| own.name == name).map(|own| own.default);
+    let port = if options.string("config").is_empty() {
+        u16::try_from(options.int(port)).map_err(|_| format!("--{port}: must be a valid port"))
+    } else {
+        Ok(default_of(port).and_then(|port| port.parse().ok()).unwrap_or(0))
+    };
+    let port = errors.ok(port).filter(|port| *port != 0)?;
     let is_v6 = options.ip("bind-address").is_some_and(|address| address.is_ipv6());
-    let own = FLAGS.iter().flat_map(|set| set.flags).find(|own| own.name == flag);
-    let default = own.map_or("", |own| own.default);
-    let port = default.parse().map_or(0, |address: SocketAddr| address.port());
-    let is_default = default == options.string(flag);
-    if is_v6 && is_default { Some(SocketAddr::new(v6, port)) } else { address(options, flag, port, errors) }
-}
-
-fn refuse_unsupported(options: &Options, errors: &mut Errors) {
-    for flag in UNSUPPORTED.flags {
-        errors.check(!options.is_set(flag.name), format_args!("--{}: not supported by this build", flag.name));
+    let address_of_default = default_of(flag).and_then(|text| text.parse::<SocketAddr>().ok());
+    match address_of_default.filter(|_| is_v6 && default_of(flag) == Some(options.string(flag))) {
+        Some(own) => Some(SocketAddr::new(v6.into(), own.port())),
+        None => address(options.string(flag), port),
     }
 }
 
@@ -365,29 +325,28 @@ fn content_type(options: &Options, errors: &mut Errors) -> ContentType {
     }
 }
 
-fn local_detectors(options: &Options, errors: &mut Errors) -> Vec<(Family, LocalDetector)> {
+fn local_detectors(options: &Options) -> Vec<(Family, LocalDetector)> {
     let both = |detector: LocalDetector| vec![(Family::V4, detector.clone()), (Family::V6, detector)];
     let name = |flag| options.string(flag).to_owned();
     match options.string("detect-local-mode") {
         "" | "ClusterCIDR" => {
             let given = options.string("cluster-cidr").split(',').map(str::trim).filter(|cidr| !cidr.is_empty());
-            errors.ok(detectors_of(given)).unwrap_or_default()
+            detectors_of(given).unwrap_or_default()
         }
         "NodeCIDR" => Vec::new(),
         "BridgeInterface" => both(LocalDetector::Interface(name("pod-bridge-interface"))),
         "InterfaceNamePrefix" => both(LocalDetector::InterfacePrefix(name("pod-interface-name-prefix"))),
-        other => {
-            errors.push(format_args!(
-                "detect-local-mode: {other:?} is not there: use ClusterCIDR, NodeCIDR, BridgeInterface or InterfaceNamePrefix"
-            ));
-            Vec::new()
-        }
+        // Refused by [`validation::check`].
+        _ => Vec::new(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use api_machinery::value::Value;
+
     use super::*;
+    use crate::config_file::prepare;
 
     fn parsed(arguments: &[&str]) -> Result<Settings, Invalid> {
         let arguments = arguments.iter().map(|argument| (*argument).to_owned());
@@ -439,9 +398,13 @@ mod tests {
             (&["--bind-address=10.0.0.4"], "0.0.0.0:10256", "127.0.0.1:10249"),
             (&["--healthz-bind-address=fd00::4", "--metrics-bind-address=[::1]:1"], "[fd00::4]:10256", "[::1]:1"),
             (&["--bind-address=fd00::4", "--healthz-bind-address=10.0.0.4"], "10.0.0.4:10256", "[::1]:10249"),
+            (&["--healthz-port=1", "--metrics-port=0"], "0.0.0.0:10256", ""),
+            (&["--healthz-bind-address=10.0.0.4", "--healthz-port=1"], "10.0.0.4:1", "127.0.0.1:10249"),
+            (&["--bind-address=fd00::4", "--healthz-port=0", "--metrics-port=1"], "", "[::1]:10249"),
         ] {
             let settings = parsed(arguments).unwrap();
-            assert_eq!((settings.healthz, settings.metrics), (healthz.parse().ok(), metrics.parse().ok()));
+            let expected = (healthz.parse().ok(), metrics.parse().ok());
+            assert_eq!((settings.healthz, settings.metrics), expected, "{arguments:?}");
         }
     }
 
@@ -475,12 +438,11 @@ mod tests {
             ("--cluster-cidr=10.0.0.0", "valid CIDR"),
             ("--cluster-cidr=10.0.0.0/33", "valid CIDR"),
             ("--nodeport-addresses=everywhere", "must be a valid CIDR"),
-            ("--detect-local-mode=Guess", "detect-local-mode"),
+            ("--detect-local-mode=Guess", "DetectLocalMode"),
             ("--iptables-masquerade-bit=40", "[0, 31]"),
             ("--healthz-bind-address=here", "must be IP:port"),
             ("--config=/does/not/exist", "/does/not/exist"),
             ("--kube-api-content-type=text/plain", "unsupported content type"),
-            ("--healthz-port=1", "not supported by this build"),
         ] {
             let error = parsed(&[argument]).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");

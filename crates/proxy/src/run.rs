@@ -1,7 +1,6 @@
 //! The proxy as a process: finds its node, watches Services and EndpointSlices, keeps the rules of each family.
 
-use std::future::Future;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,10 +14,8 @@ use client::{
 };
 use component_base::flags::{Errors, Options};
 use component_base::metrics::{Metrics, MetricsOptions};
-use component_base::serving::{BoxError, PortSharing, Request, Response, Security, Server, bind, handler_fn, text};
-use component_base::zpages::Zpages;
+use component_base::serving::BoxError;
 use component_base::{Component, Known, Lifecycle, Part, notify};
-use http::{HeaderValue, StatusCode, header};
 use parking_lot::Mutex;
 use sys::exec::LinuxExec;
 use sys::net::{IpRoute, Network};
@@ -31,15 +28,16 @@ use crate::health::Health;
 use crate::health_ports::HealthPorts;
 use crate::metrics::ProxyMetrics;
 use crate::options::{self, Settings};
+use crate::pages::Pages;
 use crate::service::{ExternalIps, SERVES_EXTERNAL_IPS};
 use crate::watched::Cluster;
 use crate::worker::{self, Pace, Pending, Reports};
-use crate::{Family, cleanup, config_file, config_watch, family};
+use crate::{Family, cleanup, config_file, config_watch, family, family_check};
 
 /// How long to wait for the node to be known before going on without its addresses.
 const NODE_DEADLINE: Duration = Duration::from_secs(30);
-/// How soon an address that is taken is tried again, as upstream.
-const BIND_RETRY: Duration = Duration::from_secs(5);
+/// How long the event that tells why the process ends has to reach the API server.
+const LAST_EVENT: Duration = Duration::from_secs(1);
 /// How long to wait for the networks of the node's pods, where pod traffic is told by them.
 const POD_NETWORKS_DEADLINE: Duration = Duration::from_secs(300);
 const NODE_POLL: Duration = Duration::from_secs(1);
@@ -48,7 +46,7 @@ const ZONE: &str = "topology.kubernetes.io/zone";
 const SKIP_KERNEL_CHECK: &str = "KUBE_PROXY_NFTABLES_SKIP_KERNEL_VERSION_CHECK";
 const BEING_REMOVED: &str = "ToBeDeletedByClusterAutoscaler";
 
-const NAME: &str = "kube-proxy";
+pub(crate) const NAME: &str = "kube-proxy";
 
 const COMPONENT: Component = Component {
     name: NAME,
@@ -62,7 +60,7 @@ const COMPONENT: Component = Component {
         component_base::metrics::GATES,
     ])
     .of(Part::Proxy),
-    prepare: options::prepare,
+    prepare: config_file::prepare,
     drain: Duration::from_secs(5),
 };
 
@@ -81,7 +79,7 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     let settings = Settings::from_options(&options, &proc.hostname()?)?;
     let mut errors = Errors::new();
     let metrics = MetricsOptions::from_options(&options, &mut errors).obeying(lifecycle.gates());
-    let metrics = Metrics::of_process(metrics);
+    let (slis, metrics) = (Metrics::new(metrics.clone()), Metrics::of_process(metrics));
     errors.into_result()?;
     metrics.show_versions(lifecycle.versions());
     if options.bool("cleanup") {
@@ -101,9 +99,7 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
         return Ok(());
     }
     let file = PathBuf::from(options.string("config"));
-    let zpages = Zpages::new(NAME, &lifecycle, &["/configz", "/healthz", "/metrics", "/proxyMode"]);
-    let config = config_file::shown(&options)?.to_string();
-    let pages = Pages { metrics: Arc::clone(&metrics), config, zpages: Arc::new(zpages) };
+    let pages = Pages::new(&options, settings.mode.name(), (&metrics, slis), &lifecycle)?;
     tokio::select! {
         // Whatever it waits for: the API server may be gone.
         () = lifecycle.shutdown_requested() => Ok(()),
@@ -121,14 +117,6 @@ fn client_of(settings: &Settings, metrics: &Metrics, lifecycle: &Lifecycle) -> R
         .obeying(lifecycle.gates())
         .with_metrics(RequestMetrics::new(metrics));
     Ok(Client::new(config, cx)?)
-}
-
-/// What is shown of the process at the address for metrics.
-struct Pages {
-    metrics: Arc<Metrics>,
-    /// The configuration, as JSON.
-    config: String,
-    zpages: Arc<Zpages>,
 }
 
 fn machine(proc: &sys::proc::Proc) -> std::io::Result<Machine> {
@@ -157,16 +145,19 @@ async fn serve_services(
     mut settings: Settings,
     machine: Machine,
     client: &Client,
-    pages: &Pages,
+    pages: &Arc<Pages>,
     lifecycle: &Lifecycle,
 ) -> Result<(), BoxError> {
     let events = SeriesRecorder::new(client, "kube-proxy", &settings.node);
     let health = Health::new(lifecycle.clock().clone(), settings.sync_period.saturating_mul(2));
     // Nothing is known of the node yet.
     health.set_eligible(false);
-    let own = ProxyMetrics::new(&pages.metrics);
-    serve(&settings, &health, (pages, &own), lifecycle)?;
-
+    let own = ProxyMetrics::new(pages.metrics());
+    if let Err(failure) = pages.serve(&settings, &health, &own, lifecycle) {
+        events.event(about_node(&settings.node, EventType::Warning, failure.reason(), failure.to_string()));
+        tokio::time::sleep(LAST_EVENT).await;
+        return Err(failure.into());
+    }
     let options = InformerOptions { resync: Some(settings.config_sync_period), ..InformerOptions::default() };
     let informers = Informers::new(client, options);
     let cluster = Arc::new(Cluster::new(&informers));
@@ -182,6 +173,7 @@ async fn serve_services(
     }
 
     let families = family::families(primary_family(&settings, node.as_deref()), has_v6())?;
+    family_check::check(&settings, &families)?;
     let addresses = node_addresses(&settings, node.as_deref());
     let zone = node.as_ref().and_then(|node| node.metadata.labels.get(ZONE).cloned()).unwrap_or_default();
     let topology = NodeTopology { name: settings.node.clone(), zone };
@@ -189,7 +181,7 @@ async fn serve_services(
     let tasks = lifecycle.tasks().clone();
     let external_ips = ExternalIps::of(lifecycle.gates());
     let cx = FamilyCx { settings, external_ips, machine, cluster, nodes, topology, events, reports, tasks };
-    cx.events.event(starting(&cx.settings.node));
+    cx.events.event(about_node(&cx.settings.node, EventType::Normal, "Starting", String::new()));
     for family in families {
         cx.start(family, &addresses).await;
     }
@@ -329,14 +321,14 @@ fn watch_zone(nodes: &Informer<Node>, known: String, pending: &Arc<Pending>) {
 }
 
 /// What people see in the node's events.
-fn starting(node: &str) -> SeriesEvent {
+fn about_node(node: &str, kind: EventType, reason: &str, note: String) -> SeriesEvent {
     SeriesEvent {
         regarding: ObjectReference { kind: "Node".into(), name: node.to_owned(), ..ObjectReference::default() },
         related: None,
-        kind: EventType::Normal,
-        reason: "Starting".to_owned(),
+        kind,
+        reason: reason.to_owned(),
         action: "StartKubeProxy".to_owned(),
-        note: String::new(),
+        note,
     }
 }
 
@@ -373,79 +365,6 @@ async fn rule_options(settings: &Settings, family: Family, addresses: &[IpAddr],
         node_ip,
         service_cidrs: Vec::new(),
     }
-}
-
-/// Serves health and metrics, each on its own port.
-fn serve(
-    settings: &Settings,
-    health: &Arc<Health>,
-    (pages, own): (&Pages, &Arc<ProxyMetrics>),
-    lifecycle: &Lifecycle,
-) -> Result<(), BoxError> {
-    let (health, counted) = (Arc::clone(health), Arc::clone(own));
-    listen(settings, settings.healthz, lifecycle, move |request: Request| {
-        let answer = health.answer(request.uri().path());
-        if let Some(answer) = &answer {
-            counted.answered(request.uri().path(), answer.status());
-        }
-        async move { answer.unwrap_or_else(not_found) }
-    })?;
-    let (all, config, mode) = (Arc::clone(&pages.metrics), pages.config.clone(), settings.mode.name());
-    let zpages = Arc::clone(&pages.zpages);
-    listen(settings, settings.metrics, lifecycle, move |request: Request| {
-        let answer = match request.uri().path() {
-            "/metrics" => all.answer_to(request.headers()),
-            "/healthz" => text(StatusCode::OK, "ok"),
-            "/proxyMode" => text(StatusCode::OK, mode),
-            "/configz" => json(&config),
-            path => zpages.answer(path, request.headers()).unwrap_or_else(not_found),
-        };
-        async move { answer }
-    })
-}
-
-fn json(document: &str) -> Response {
-    let mut response = text(StatusCode::OK, document.to_owned());
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
-}
-
-fn not_found() -> Response {
-    text(StatusCode::NOT_FOUND, "404 page not found\n")
-}
-
-/// Listens at an address. One that is taken is tried again later, unless that is to end the process.
-fn listen<F, A>(
-    settings: &Settings,
-    address: Option<SocketAddr>,
-    lifecycle: &Lifecycle,
-    handler: F,
-) -> Result<(), BoxError>
-where
-    F: Fn(Request) -> A + Send + Sync + 'static,
-    A: Future<Output = Response> + Send + 'static,
-{
-    let Some(address) = address else { return Ok(()) };
-    let server = Server::new(Arc::new(handler_fn(handler)), Security::Plain);
-    match bind(address, PortSharing::Exclusive) {
-        Ok(listener) => drop(server.spawn(lifecycle.tasks(), listener)?),
-        Err(error) if settings.hard_bind => return Err(error.into()),
-        Err(error) => {
-            tracing::error!(%error, %address, "Listening failed, trying again");
-            let tasks = lifecycle.tasks().clone();
-            lifecycle.tasks().spawn_cancellable("listen", async move {
-                loop {
-                    tokio::time::sleep(BIND_RETRY).await;
-                    let Ok(listener) = bind(address, PortSharing::Exclusive) else { continue };
-                    if let Err(error) = server.spawn(&tasks, listener) {
-                        tracing::error!(%error, %address, "Serving failed");
-                    }
-                    return;
-                }
-            });
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -75,6 +75,33 @@ const PERMIT_WAIT: Desc = Desc::new(
 const CACHE_SIZE: Desc =
     Desc::new("scheduler_cache_size", "How much the cache holds, by type.", Stability::Alpha).labels(&["type"]);
 
+const EVENT_HANDLING: Desc = Desc::new(
+    "scheduler_event_handling_duration_seconds",
+    "How long it took to tell the pods that wait of an event.",
+    Stability::Alpha,
+)
+.labels(&["event"])
+.buckets(POINT_SECONDS);
+const IN_FLIGHT: Desc = Desc::new(
+    "scheduler_inflight_events",
+    "Events that are kept while pods are being tried, and these pods as PodPopped.",
+    Stability::Alpha,
+)
+.labels(&["event"]);
+const PREEMPTION_DURATION: Desc = Desc::new(
+    "scheduler_preemption_goroutines_duration_seconds",
+    "How long evictions for one preemptor took, by how they ended.",
+    Stability::Alpha,
+)
+.labels(&["result"])
+.buckets(SLI_SECONDS);
+const PREEMPTIONS: Desc = Desc::new(
+    "scheduler_preemption_goroutines_execution_total",
+    "Preemptors that others were evicted for, by how that ended.",
+    Stability::Alpha,
+)
+.labels(&["result"]);
+
 const VOLUME_ERRORS: Desc = Desc::new(
     "scheduler_volume_scheduling_stage_error_total",
     "Errors with the volumes of pods, by what was being done.",
@@ -167,6 +194,10 @@ pub struct SchedulerMetrics {
     incoming: Counters,
     preemption_attempts: Counters,
     preemption_victims: Histograms,
+    preemptions: Counters,
+    preemption_duration: Histograms,
+    event_handling: Histograms,
+    in_flight: Gauges,
     cache_size: Gauges,
     points: Histograms,
     unschedulable: Gauges,
@@ -219,6 +250,10 @@ impl SchedulerMetrics {
             incoming: metrics.counters(&INCOMING),
             preemption_attempts: metrics.counters(&PREEMPTION_ATTEMPTS),
             preemption_victims: metrics.histograms(&PREEMPTION_VICTIMS),
+            preemptions: metrics.counters(&PREEMPTIONS),
+            preemption_duration: metrics.histograms(&PREEMPTION_DURATION),
+            event_handling: metrics.histograms(&EVENT_HANDLING),
+            in_flight: metrics.gauges(&IN_FLIGHT),
             cache_size: metrics.gauges(&CACHE_SIZE),
             points: metrics.histograms(&POINT_DURATION),
             unschedulable: metrics.gauges(&UNSCHEDULABLE),
@@ -339,6 +374,23 @@ impl SchedulerMetrics {
     #[expect(clippy::cast_precision_loss, reason = "numbers of pods are small")]
     pub fn victims(&self, count: usize) {
         self.preemption_victims.with(&[]).observe(count as f64);
+    }
+
+    /// What a preemptor asked for was carried out, or could not be.
+    pub(crate) fn preempted(&self, is_done: bool, took: Duration) {
+        let result = if is_done { "success" } else { "error" };
+        self.preemptions.with(&[result]).inc();
+        self.preemption_duration.with(&[result]).observe(took.as_secs_f64());
+    }
+
+    /// Pods that wait were told of an event.
+    pub(crate) fn event_handled(&self, event: &str, took: Duration) {
+        self.event_handling.with(&[event]).observe(took.as_secs_f64());
+    }
+
+    /// An event begins to be kept for pods in flight (1), or ends to (-1).
+    pub(crate) fn in_flight(&self, event: &str, step: f64) {
+        self.in_flight.with(&[event]).add(step);
     }
 
     /// How much the cache holds.

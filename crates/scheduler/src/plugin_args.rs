@@ -2,11 +2,13 @@
 
 use api_machinery::field_path::{ErrorList, Path};
 use api_machinery::json;
+use api_machinery::labels::{Operator, Requirement};
 use api_machinery::leaf::RawJson;
 use api_machinery::names;
 use api_machinery::reflect::Reflect;
 use api_machinery::time::GoDuration;
 use api_machinery::value::Value;
+use api_types::core_v1::NodeSelectorTerm;
 use api_types::scheduler_config_v1::{
     API_VERSION, DefaultPreemptionArgs, DynamicResourcesArgs, InterPodAffinityArgs, NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs, PodTopologySpreadArgs, ResourceSpec, ScoringStrategy,
@@ -173,7 +175,8 @@ impl PluginArgs {
     /// Checks the arguments, by the features that are on; `path` is where they stand.
     pub fn check(&self, gates: &Gates, path: &Path, errors: &mut ErrorList) {
         match self {
-            Self::None | Self::NodeAffinity(_) => {}
+            Self::None => {}
+            Self::NodeAffinity(args) => check_affinity(args, &path.child("addedAffinity"), errors),
             Self::DefaultPreemption(args) => check_preemption(args, path, errors),
             Self::DynamicResources(args) => check_devices(args, gates, path, errors),
             Self::InterPodAffinity(args) => {
@@ -187,6 +190,57 @@ impl PluginArgs {
             Self::NodeResourcesFit(args) => check_fit(args, path, errors),
             Self::PodTopologySpread(args) => check_spread(args, path, errors),
             Self::VolumeBinding(args) => check_volumes(args, gates, path, errors),
+        }
+    }
+}
+
+/// Operators of requirements of nodes.
+const OPERATORS: [(&str, Operator); 6] = [
+    ("In", Operator::In),
+    ("NotIn", Operator::NotIn),
+    ("Exists", Operator::Exists),
+    ("DoesNotExist", Operator::DoesNotExist),
+    ("Gt", Operator::GreaterThan),
+    ("Lt", Operator::LessThan),
+];
+
+/// What cannot be read would match no node, and hold up every pod.
+fn check_affinity(args: &NodeAffinityArgs, path: &Path, errors: &mut ErrorList) {
+    let Some(added) = &args.added_affinity else { return };
+    if let Some(required) = &added.required_during_scheduling_ignored_during_execution {
+        let list = path.child("requiredDuringSchedulingIgnoredDuringExecution").child("nodeSelectorTerms");
+        for (place, term) in required.node_selector_terms.iter().enumerate() {
+            check_term(term, &list.index(place), errors);
+        }
+    }
+    let list = path.child("preferredDuringSchedulingIgnoredDuringExecution");
+    for (place, term) in added.preferred_during_scheduling_ignored_during_execution.iter().enumerate() {
+        check_term(&term.preference, &list.index(place), errors);
+    }
+}
+
+fn check_term(term: &NodeSelectorTerm, path: &Path, errors: &mut ErrorList) {
+    for (place, wanted) in term.match_expressions.iter().enumerate() {
+        let path = path.child("matchExpressions").index(place);
+        let Some((_, operator)) = OPERATORS.iter().find(|(name, _)| *name == wanted.operator) else {
+            errors
+                .push(path.child("operator").not_supported(wanted.operator.as_str(), &OPERATORS.map(|(name, _)| name)));
+            continue;
+        };
+        if let Err(error) = Requirement::new(wanted.key.clone(), *operator, wanted.values.clone()) {
+            errors.push(path.invalid(wanted.key.as_str(), error.to_string()));
+        }
+    }
+    for (place, wanted) in term.match_fields.iter().enumerate() {
+        let path = path.child("matchFields").index(place);
+        if wanted.key != "metadata.name" {
+            errors.push(path.child("key").not_supported(wanted.key.as_str(), &["metadata.name"]));
+        }
+        if !["In", "NotIn"].contains(&wanted.operator.as_str()) {
+            errors.push(path.child("operator").not_supported(wanted.operator.as_str(), &["In", "NotIn"]));
+        }
+        if wanted.values.len() != 1 {
+            errors.push(path.child("values").required("must have one element"));
         }
     }
 }

@@ -18,6 +18,8 @@ use crate::object_key::ObjectKey;
 
 /// How soon an answer that failed is repeated.
 const RETRY: Duration = Duration::from_secs(1);
+/// How often a candidate is heard of that nobody asks, as upstream: one that is not for half an hour counts as gone.
+const RENEWAL: Duration = Duration::from_secs(5 * 60);
 
 /// Which versions a candidate is of, as `major.minor.patch`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,14 +42,15 @@ pub(super) async fn stand(client: &Client, config: &LeaderConfig, candidacy: &Ca
     informer.start();
     informer.wait_synced().await;
     let key = ObjectKey::new(&config.namespace, &config.identity);
+    let mut is_due = false;
     loop {
         let outcome = match informer.get(&key) {
             None => create(client, config, candidacy).await,
-            Some(own) if is_asked(&own.spec) => answer(client, config, &own).await,
+            Some(own) if is_due || is_asked(&own.spec) => answer(client, config, &own).await,
             Some(_) => Ok(()),
         };
         match outcome {
-            Ok(()) => changed.notified().await,
+            Ok(()) => is_due = tokio::time::timeout(RENEWAL, changed.notified()).await.is_err(),
             Err(error) => {
                 tracing::warn!(%error, candidate = %config.identity, "Keeping the lease candidate failed");
                 tokio::time::sleep(RETRY).await;

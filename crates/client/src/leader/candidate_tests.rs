@@ -89,4 +89,16 @@ async fn that_no_candidates_are_served_is_told_once() {
     tokio::time::sleep(Duration::from_secs(120)).await;
     let stood = client.namespaced::<LeaseCandidate>("kube-system").get_opt(&config.identity).await.unwrap();
     assert_eq!(stood.map(|candidate| candidate.spec.lease_name), Some("test".to_owned()));
+    // Nobody asks, and it is heard of nevertheless: who is not for half an hour counts as gone.
+    let renewed = async || {
+        let own = client.namespaced::<LeaseCandidate>("kube-system").get(&config.identity).await.unwrap();
+        own.spec.renew_time.unwrap()
+    };
+    let mut before = renewed().await;
+    for round in 0..3 {
+        tokio::time::sleep(Duration::from_secs(301)).await;
+        let now = renewed().await;
+        assert!(now > before, "round {round}");
+        before = now;
+    }
 }

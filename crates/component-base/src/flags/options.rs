@@ -195,6 +195,44 @@ impl Options {
         Ok(())
     }
 
+    /// Takes a value from a configuration file that counts whatever the user gave, and as if he had given it; without one
+    /// the flag has its default. A flag that the user gave is told to be ignored.
+    ///
+    /// # Errors
+    /// When the text does not parse as the flag's type.
+    #[track_caller]
+    pub fn replace_from_file(&mut self, name: &str, text: Option<&str>) -> Result<(), ValueError> {
+        let entry = self.entries.get_mut(name).unwrap_or_else(|| panic!("flag --{name} is not declared"));
+        entry.value = match text {
+            Some(text) => Value::parse(entry.flag.kind, &[text])?,
+            None => Value::default_of(entry.flag)?,
+        };
+        if std::mem::replace(&mut entry.explicit, text.is_some()) {
+            self.warn(format!("Flag --{name} is ignored, as there is a configuration file"));
+        }
+        Ok(())
+    }
+
+    /// Takes a text that is a list from a configuration file, behind what the user gave.
+    ///
+    /// # Errors
+    /// When the text does not parse as the flag's type.
+    #[track_caller]
+    pub fn join_from_file(&mut self, name: &str, text: &str) -> Result<(), ValueError> {
+        let given = if self.is_set(name) { self.string(name) } else { "" };
+        let parts: Vec<&str> = [given, text].into_iter().filter(|part| !part.is_empty()).collect();
+        let joined = parts.join(",");
+        if let Some(entry) = self.entries.get_mut(name) {
+            entry.value = Value::parse(entry.flag.kind, &[&joined])?;
+        }
+        Ok(())
+    }
+
+    /// Something that the user should be told before the log begins.
+    pub fn warn(&mut self, text: String) {
+        self.warnings.push(text);
+    }
+
     /// Takes the pairs of a map from a configuration file; those that the user gave win key by key.
     ///
     /// # Errors

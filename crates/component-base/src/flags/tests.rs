@@ -145,6 +145,25 @@ fn flags_win_over_files_and_files_over_defaults() {
 }
 
 #[test]
+fn a_file_may_replace_what_was_given() {
+    let mut options = parse_line("--count 5 --timeout 3s").unwrap();
+    for (flag, text) in [("count", Some("7")), ("timeout", None), ("chance", None)] {
+        options.replace_from_file(flag, text).unwrap();
+    }
+    assert_eq!((options.int("count"), options.is_set("count")), (7, true));
+    let untouched = parse_line("").unwrap();
+    assert_eq!((options.duration("timeout"), options.is_set("timeout")), (untouched.duration("timeout"), false));
+    assert!(options.replace_from_file("count", Some("x")).is_err());
+    let mut named = parse_line("--name a=1").unwrap();
+    named.join_from_file("name", "b=2").unwrap();
+    options.join_from_file("name", "b=2").unwrap();
+    assert_eq!((named.string("name"), options.string("name")), ("a=1,b=2", "b=2"));
+    let ignored =
+        ["count", "timeout"].map(|flag| format!("Flag --{flag} is ignored, as there is a configuration file"));
+    assert_eq!(options.warnings(), ignored);
+}
+
+#[test]
 fn deprecated_flags_warn_when_used() {
     assert!(parse_line("").unwrap().warnings().is_empty());
     let used = parse_line("--old 1").unwrap();

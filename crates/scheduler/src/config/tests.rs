@@ -67,6 +67,37 @@ fn merging_keeps_places_and_order() {
 }
 
 #[test]
+fn an_affinity_that_matches_no_node_is_refused() {
+    let added = |affinity: Value| {
+        let args = json!({ "addedAffinity": affinity });
+        json!({ "profiles": [{ "pluginConfig": [{ "name": "NodeAffinity", "args": args }] }] })
+    };
+    let cases = [
+        (
+            added(
+                json!({ "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [{}, { "matchExpressions": [
+                { "key": "zone", "operator": "In", "values": ["a"] }, { "key": "zone", "operator": "Near" }] }] } }),
+            ),
+            "profiles[0].pluginConfig[0].args.addedAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[1].\
+             matchExpressions[1].operator: Unsupported value: \"Near\": supported values: \"DoesNotExist\", \"Exists\", \"Gt\", \"In\", \
+             \"Lt\", \"NotIn\"",
+        ),
+        (
+            added(json!({ "preferredDuringSchedulingIgnoredDuringExecution": [{ "weight": 1, "preference": {
+                "matchExpressions": [{ "key": "size", "operator": "Gt", "values": ["x"] }],
+                "matchFields": [{ "key": "metadata.uid", "operator": "In", "values": ["a"] }] } }] })),
+            "[profiles[0].pluginConfig[0].args.addedAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].matchExpressions[0]: \
+             Invalid value: \"size\": values[0]: Invalid value: \"x\": for 'Gt', 'Lt' operators, the value must be an integer, \
+             profiles[0].pluginConfig[0].args.addedAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].matchFields[0].key: \
+             Unsupported value: \"metadata.uid\": supported values: \"metadata.name\"]",
+        ),
+    ];
+    for (rest, expected) in cases {
+        assert_eq!(refusal(&rest), expected, "{rest}");
+    }
+}
+
+#[test]
 fn refusals() {
     let plugins = |plugins: Value| json!({ "profiles": [{ "plugins": plugins }] });
     let cases = [

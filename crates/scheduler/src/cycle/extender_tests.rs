@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use api_machinery::quantity::Quantity;
+use api_types::core_v1::{PersistentVolume, PersistentVolumeClaim};
+use api_types::resource_v1::{DeviceClass, ResourceClaim};
+use api_types::storage_v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass};
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::tests::Fixture;
 use super::*;
 use crate::config::{decode, validate};
+use crate::framework::{ClusterEvent, EventObject, Resource};
 use crate::plugins::extender::test_server::TestServer;
 use crate::test_objects::{PodBuilder, node, pod};
 
@@ -84,7 +88,7 @@ async fn filters_are_asked_about_what_the_plugins_leave() {
 }
 
 #[tokio::test]
-async fn any_change_of_nodes_or_pods_may_help_whom_an_extender_rejected() {
+async fn any_change_may_help_whom_an_extender_rejected() {
     let server = TestServer::plain();
     let fixture = extended(&json!([extender(&server, json!({"filterVerb": "filter"}))]), &["a"]);
     server.answers("/api/filter", &json!({"FailedNodes": {"a": "full"}}));
@@ -99,6 +103,25 @@ async fn any_change_of_nodes_or_pods_may_help_whom_an_extender_rejected() {
     assert_eq!(unschedulable(), 1);
     fixture.scheduler.pod_deleted(&gone);
     assert_eq!(unschedulable(), 0);
+    // Extenders look at volumes, too.
+    let kinds = [
+        Resource::of::<PersistentVolume>(),
+        Resource::of::<PersistentVolumeClaim>(),
+        Resource::of::<StorageClass>(),
+        Resource::of::<CSINode>(),
+        Resource::of::<CSIDriver>(),
+        Resource::of::<CSIStorageCapacity>(),
+        Resource::of::<ResourceClaim>(),
+        Resource::of::<DeviceClass>(),
+    ];
+    for (number, kind) in kinds.into_iter().enumerate() {
+        let Resource::Other(watched) = kind else { panic!("{kind:?}") };
+        assert!(fixture.scheduler.other_kinds().contains(&watched), "{kind:?}");
+        outcome(&fixture, pod(&format!("r{number}"))).await;
+        assert_eq!(unschedulable(), 1);
+        fixture.scheduler.other_changed(&ClusterEvent::of_change(kind, true, true), &EventObject::None);
+        assert_eq!(unschedulable(), 0, "{kind:?}");
+    }
 }
 
 #[tokio::test]

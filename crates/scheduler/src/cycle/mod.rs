@@ -542,6 +542,7 @@ impl Scheduler {
             gate: Arc::clone(&self.gate),
             waiting: Arc::clone(&self.waiting),
             clock: Arc::clone(&self.clock),
+            metrics: Arc::clone(&self.metrics),
             preemptor,
             candidate,
         }

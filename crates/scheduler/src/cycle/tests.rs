@@ -241,6 +241,10 @@ async fn preemption_makes_room() {
     );
     fixture.scheduler.pod_deleted(&low);
     assert_eq!(fixture.step().await.as_deref(), Some("a"));
+    let text = fixture.shown.text();
+    for line in ["execution_total{result=\"success\"} 1\n", "duration_seconds_count{result=\"success\"} 1\n"] {
+        assert!(text.contains(&format!("scheduler_preemption_goroutines_{line}")), "{line}\nin\n{text}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

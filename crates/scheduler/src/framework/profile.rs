@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_types::core_v1::{PersistentVolume, PersistentVolumeClaim};
+use api_types::resource_v1::{DeviceClass, ResourceClaim};
+use api_types::storage_v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass};
 use tokio::time::Instant;
 
 use super::candidate::Candidate;
@@ -92,15 +95,27 @@ pub struct Restriction {
     pub plugins: Vec<&'static str>,
 }
 
+/// What may help pods that a plugin rejected which does not say what helps, as upstream.
+fn everything() -> Vec<Registration> {
+    let all = [
+        Resource::Pod,
+        Resource::Node,
+        Resource::of::<PersistentVolume>(),
+        Resource::of::<PersistentVolumeClaim>(),
+        Resource::of::<CSINode>(),
+        Resource::of::<CSIDriver>(),
+        Resource::of::<CSIStorageCapacity>(),
+        Resource::of::<StorageClass>(),
+        Resource::of::<ResourceClaim>(),
+        Resource::of::<DeviceClass>(),
+    ];
+    all.map(|resource| Registration::always(resource, Action::ALL)).into()
+}
+
 /// The events that may help pods that a plugin rejected.
 #[must_use]
 pub fn registrations_of(plugin: &Plugin) -> Vec<Registration> {
-    let Some(events) = &plugin.events else {
-        return vec![
-            Registration::always(Resource::Pod, Action::ALL),
-            Registration::always(Resource::Node, Action::ALL),
-        ];
-    };
+    let Some(events) = &plugin.events else { return everything() };
     let mut events = events.clone();
     let wants = |action| {
         events.iter().any(|event: &Registration| event.resource == Resource::Node && event.action.covers(action))
@@ -430,19 +445,21 @@ impl Restriction {
     fn empty(&self) -> Status {
         match self.plugins.as_slice() {
             [plugin] => Status::unresolvable(format!("node(s) didn't satisfy plugin {plugin}")),
-            plugins => {
-                Status::unresolvable(format!("node(s) didn't satisfy plugin(s) [{}] simultaneously", plugins.join(" ")))
-            }
+            _ => Status::unresolvable(format!("node(s) didn't satisfy plugin(s) [{}] simultaneously", self.names())),
         }
+    }
+
+    fn names(&self) -> String {
+        let mut plugins = self.plugins.clone();
+        plugins.sort_unstable();
+        plugins.join(" ")
     }
 
     /// The status of the nodes outside.
     #[must_use]
     pub fn absent_status(&self) -> Option<Status> {
         self.nodes.as_ref()?;
-        let mut plugins = self.plugins.clone();
-        plugins.sort_unstable();
-        Some(Status::unresolvable(format!("node(s) didn't satisfy plugin(s) [{}]", plugins.join(" "))))
+        Some(Status::unresolvable(format!("node(s) didn't satisfy plugin(s) [{}]", self.names())))
     }
 }
 

@@ -14,6 +14,7 @@ use futures_util::future::try_join_all;
 
 use super::units::priority_of;
 use crate::framework::{Candidate, GroupKey, PreemptionGate, PreemptorKey, WaitingPods};
+use crate::metrics::SchedulerMetrics;
 use crate::pod_info::PodInfo;
 use crate::queue::SchedulingQueue;
 use crate::writer::{ClusterWriter, EventSink, PodEvent, Severity, WriteError};
@@ -29,6 +30,7 @@ pub(crate) struct Execution {
     pub(crate) gate: Arc<PreemptionGate>,
     pub(crate) waiting: Arc<WaitingPods>,
     pub(crate) clock: SharedClock,
+    pub(crate) metrics: Arc<SchedulerMetrics>,
     pub(crate) preemptor: Preemptor,
     pub(crate) candidate: Candidate,
 }
@@ -96,8 +98,10 @@ impl Execution {
     /// All victims but the last, then the last, so that its end means that all is done. After a failure the last one
     /// is left alone and the preemptor is tried again at once.
     pub(crate) async fn run(self) {
+        let started = self.clock.monotonic();
         let cleared = self.clear_nominations().await;
         let outcome = self.evict_all().await.and(cleared);
+        self.metrics.preempted(outcome.is_ok(), self.clock.monotonic().saturating_duration_since(started));
         self.gate.open(&self.preemptor.key());
         if let Err(error) = &outcome {
             let meta = self.preemptor.object().meta();

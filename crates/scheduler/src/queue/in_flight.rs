@@ -2,14 +2,18 @@
 //! the decision but may matter when the pod comes back.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
 
 use crate::framework::{ClusterEvent, EventObject};
+use crate::metrics::SchedulerMetrics;
 
 /// Events kept while pods are in flight. When more happen, the oldest go, and pods taken before count as concerned.
 const MAX_EVENTS: usize = 100_000;
 
+/// How metrics call a pod that is in flight.
+const TAKEN: &str = "PodPopped";
+
 /// The pods in flight and the events since.
-#[derive(Default)]
 pub(super) struct InFlight {
     /// For each pod the number of the first event after it was taken.
     pods: HashMap<String, u64>,
@@ -18,6 +22,7 @@ pub(super) struct InFlight {
     events: VecDeque<(ClusterEvent, EventObject)>,
     /// The number of the first event that is still there.
     first: u64,
+    metrics: Arc<SchedulerMetrics>,
 }
 
 /// What a pod missed.
@@ -29,6 +34,11 @@ pub(super) struct Missed<'a> {
 }
 
 impl InFlight {
+    pub(super) fn new(metrics: Arc<SchedulerMetrics>) -> Self {
+        let (pods, waiting_from, events) = (HashMap::new(), BTreeMap::new(), VecDeque::new());
+        Self { pods, waiting_from, events, first: 0, metrics }
+    }
+
     /// A pod was taken; false when it was in flight already.
     pub(super) fn take(&mut self, uid: &str) -> bool {
         if self.pods.contains_key(uid) {
@@ -37,6 +47,7 @@ impl InFlight {
         let next = self.first + self.events.len() as u64;
         self.pods.insert(uid.to_owned(), next);
         *self.waiting_from.entry(next).or_default() += 1;
+        self.metrics.in_flight(TAKEN, 1.0);
         true
     }
 
@@ -51,10 +62,18 @@ impl InFlight {
             return;
         }
         if self.events.len() >= MAX_EVENTS {
-            self.events.pop_front();
-            self.first += 1;
+            self.drop_first();
         }
+        self.metrics.in_flight(&event.label(), 1.0);
         self.events.push_back((event, object.clone()));
+    }
+
+    /// Forgets the oldest event; false where there is none.
+    fn drop_first(&mut self) -> bool {
+        let Some((event, _)) = self.events.pop_front() else { return false };
+        self.metrics.in_flight(&event.label(), -1.0);
+        self.first += 1;
+        true
     }
 
     /// What happened since the pod was taken.
@@ -69,20 +88,15 @@ impl InFlight {
     /// The pod is not in flight any more; events that no other pod waits for go.
     pub(super) fn done(&mut self, uid: &str) {
         let Some(from) = self.pods.remove(uid) else { return };
+        self.metrics.in_flight(TAKEN, -1.0);
         if let Some(pods) = self.waiting_from.get_mut(&from) {
             *pods -= 1;
             if *pods == 0 {
                 self.waiting_from.remove(&from);
             }
         }
-        let Some((oldest, _)) = self.waiting_from.first_key_value() else {
-            self.first += self.events.len() as u64;
-            self.events.clear();
-            return;
-        };
-        while self.first < *oldest && self.events.pop_front().is_some() {
-            self.first += 1;
-        }
+        let oldest = self.waiting_from.first_key_value().map_or(u64::MAX, |(oldest, _)| *oldest);
+        while self.first < oldest && self.drop_first() {}
     }
 
     /// How many events are kept.

@@ -139,7 +139,10 @@ impl SchedulingQueue {
             return;
         }
         let now = self.clock.monotonic();
-        self.change(|state, queue| state.move_all(&queue.rules, event, object, &concerns, now));
+        self.change(|state, queue| {
+            state.move_all(&queue.rules, event, object, &concerns, now);
+            state.handled(event, queue.clock.monotonic().saturating_duration_since(now));
+        });
     }
 
     /// Puts a pod forward, without back-off.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use api_types::core_v1::Pod;
 use tokio::time::Instant;
@@ -82,7 +83,7 @@ pub(super) struct State {
 impl State {
     pub(super) fn new(options: QueueOptions, metrics: Arc<SchedulerMetrics>, origin: Option<Instant>) -> Self {
         Self {
-            in_flight: InFlight::default(),
+            in_flight: InFlight::new(Arc::clone(&metrics)),
             pods: HashMap::new(),
             active: BTreeMap::new(),
             backoff: BTreeMap::new(),
@@ -103,6 +104,11 @@ impl State {
             unschedulable: self.unschedulable.len() - self.gated,
             gated: self.gated,
         }
+    }
+
+    /// Pods were told of an event.
+    pub(super) fn handled(&self, event: &ClusterEvent, took: Duration) {
+        self.metrics.event_handled(&event.label(), took);
     }
 
     pub(super) fn publish(&self) {

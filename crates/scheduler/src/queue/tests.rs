@@ -14,6 +14,7 @@ use crate::test_objects::{PodBuilder, node, pod};
 struct Fixture {
     queue: SchedulingQueue,
     classes: ClassTable,
+    shown: Arc<Metrics>,
 }
 
 impl Fixture {
@@ -26,10 +27,11 @@ impl Fixture {
     }
 
     fn gated(gates: &Gates, clock: SharedClock) -> Self {
-        let metrics = Arc::new(SchedulerMetrics::new(&Metrics::new(MetricsOptions::default())));
+        let shown = Metrics::new(MetricsOptions::default());
+        let metrics = Arc::new(SchedulerMetrics::new(&shown));
         let profiles = [default_profile()];
         let queue = SchedulingQueue::new(&profiles, QueueOptions::default(), gates, clock, metrics).unwrap();
-        Self { queue, classes: ClassTable::default() }
+        Self { queue, classes: ClassTable::default(), shown }
     }
 
     fn add(&self, pod: PodBuilder) {
@@ -158,6 +160,26 @@ async fn events_during_an_attempt_are_not_lost() {
     fixture.queue.requeue(taken).unwrap();
     assert_eq!(fixture.sizes(), [0, 1, 0, 0]);
     assert_eq!(fixture.queue.state.lock().in_flight.len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_are_measured_and_counted_while_pods_are_in_flight() {
+    let fixture = Fixture::new();
+    fixture.add(pod("p"));
+    let shows = |name: &str, label: &str, expected: u32| {
+        let (line, text) = (format!("scheduler_{name}{{event=\"{label}\"}} {expected}\n"), fixture.shown.text());
+        assert!(text.contains(&line), "{line}\nin\n{text}");
+    };
+    let mut taken = fixture.pop().unwrap();
+    shows("inflight_events", "PodPopped", 1);
+    fixture.node_added();
+    fixture.node_added();
+    shows("inflight_events", "NodeAdd", 2);
+    shows("event_handling_duration_seconds_count", "NodeAdd", 2);
+    taken.unschedulable_plugins.insert("NodeName");
+    fixture.queue.requeue(taken).unwrap();
+    shows("inflight_events", "PodPopped", 0);
+    shows("inflight_events", "NodeAdd", 0);
 }
 
 #[tokio::test(start_paused = true)]
