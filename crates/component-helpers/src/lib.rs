@@ -6,6 +6,7 @@ pub mod conditions;
 pub mod cron;
 pub mod fnv;
 pub mod group_claims;
+pub mod integers;
 pub mod legacy_tokens;
 pub mod node_affinity;
 pub mod node_labels;

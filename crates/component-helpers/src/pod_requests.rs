@@ -4,8 +4,11 @@
 //! started before them, so each resource needs the larger of the two. Pod-level amounts replace the sums, overhead
 //! comes on top (KEP-753, KEP-2837, KEP-688).
 
+mod resized;
+
 use api_machinery::quantity::Quantity;
 use api_types::core_v1::{Container, NodeAllocatableResourceClaimStatus, Pod, PodSpec, ResourceList};
+pub use resized::container_requests;
 
 use crate::pod_state::is_sidecar;
 
@@ -20,9 +23,31 @@ pub fn requests(pod: &Pod) -> ResourceList {
 pub fn requests_with(pod: &Pod, claimed: &ResourceList) -> ResourceList {
     effective(
         &pod.spec,
-        |container| &container.resources.requests,
+        |container| container.resources.requests.clone(),
         |spec| spec.resources.as_ref().map(|resources| &resources.requests),
         claimed,
+    )
+}
+
+/// The pod's requests as they are booked while containers of it are being resized: see [`container_requests`] (KEP-1287).
+#[must_use]
+pub fn booked_requests(pod: &Pod) -> ResourceList {
+    effective(
+        &pod.spec,
+        |container| resized::container_requests(pod, container),
+        |spec| spec.resources.as_ref().map(|resources| &resources.requests),
+        &ResourceList::new(),
+    )
+}
+
+/// The pod's limits as they are booked while containers of it are being resized (KEP-1287).
+#[must_use]
+pub fn booked_limits(pod: &Pod) -> ResourceList {
+    effective(
+        &pod.spec,
+        |container| resized::container_limits(pod, container),
+        |spec| spec.resources.as_ref().map(|resources| &resources.limits),
+        &ResourceList::new(),
     )
 }
 
@@ -39,7 +64,7 @@ pub fn claimed(statuses: &[NodeAllocatableResourceClaimStatus]) -> ResourceList 
 pub fn limits(pod: &Pod) -> ResourceList {
     effective(
         &pod.spec,
-        |container| &container.resources.limits,
+        |container| container.resources.limits.clone(),
         |spec| spec.resources.as_ref().map(|resources| &resources.limits),
         &ResourceList::new(),
     )
@@ -71,11 +96,11 @@ pub fn aggregate(spec: &PodSpec, amounts: impl Fn(&Container) -> ResourceList) -
 
 fn effective(
     spec: &PodSpec,
-    of_container: impl Fn(&Container) -> &ResourceList,
+    of_container: impl Fn(&Container) -> ResourceList,
     of_pod: impl Fn(&PodSpec) -> Option<&ResourceList>,
     beside: &ResourceList,
 ) -> ResourceList {
-    let mut total = aggregate(spec, |container| of_container(container).clone());
+    let mut total = aggregate(spec, of_container);
     add(&mut total, beside);
     for (name, amount) in of_pod(spec).into_iter().flatten().filter(|(name, _)| is_pod_level(name)) {
         total.insert(name.clone(), amount.clone());

@@ -1,12 +1,11 @@
 //! Rules of tolerations.
 
-use std::num::IntErrorKind;
-
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_types::core_v1::Toleration;
 use api_types::core_v1::constants::{taint_effect, toleration_operator};
 
+use crate::integers;
 use crate::taints::Comparing;
 
 /// Whether any of them compares numbers (KEP-5471).
@@ -66,12 +65,8 @@ fn validate(path: &Path, toleration: &Toleration, comparing: Comparing, errors: 
 /// What is compared is an integer in its plain form, and fits.
 fn validate_number(path: &Path, value: &str, errors: &mut ErrorList) {
     errors.push_invalid(path, value, names::decimal_integer(value));
-    if let Err(error) = value.parse::<i64>() {
-        let why = match error.kind() {
-            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
-            _ => "invalid syntax",
-        };
-        errors.push(path.invalid(value, format!("strconv.ParseInt: parsing {value:?}: {why}")));
+    if let Err(why) = integers::parse(value) {
+        errors.push(path.invalid(value, why));
     }
 }
 

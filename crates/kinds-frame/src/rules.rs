@@ -124,6 +124,10 @@ pub trait Rules: Send + Sync + 'static {
     fn new_object(&self) -> Box<dyn Object>;
     /// The table of its objects.
     fn table(&self) -> &'static StructType;
+    /// Why an object that was read is none of the kind after all: some of what annotations say are fields to upstream.
+    fn misread(&self, _object: &dyn Object) -> Option<String> {
+        None
+    }
     /// Sets defaults, as the version declares them.
     fn set_defaults(&self, object: &mut dyn Object);
     /// Makes of a stored object what is shown of it: it gets the defaults that the kind has now.
@@ -234,6 +238,10 @@ pub trait TypedRules: Send + Sync + 'static {
     /// See [`Rules::metadata_checks`], for its subresources.
     const STATUS_METADATA_CHECKS: &'static [MetadataCheck] = &[MetadataCheck::Update];
 
+    /// See [`Rules::misread`].
+    fn misread(_object: &Self::Object) -> Option<String> {
+        None
+    }
     /// Defaults that depend on whether another field was left out, and so come before those of the field tables.
     fn set_defaults_first(_object: &mut Self::Object) {}
     /// Defaults that depend on other fields; those that the field tables state are set before.
@@ -397,6 +405,9 @@ impl<R: TypedRules> Rules for Typed<R> {
     }
     fn table(&self) -> &'static StructType {
         R::Object::TYPE.table
+    }
+    fn misread(&self, object: &dyn Object) -> Option<String> {
+        R::misread(typed(object))
     }
     fn set_defaults(&self, object: &mut dyn Object) {
         R::set_defaults_first(typed_mut(object));

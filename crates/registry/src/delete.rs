@@ -19,6 +19,9 @@ use crate::resource::Resource;
 use crate::store::{Live, ManagedFields, Swap};
 use crate::{finalizers, key, unreadable};
 
+/// The only thing that a write can be asked to leave undone: all of it.
+pub(crate) const DRY_RUN_ALL: &str = "All";
+
 /// How a deletion ended.
 #[derive(Debug, Clone)]
 pub struct Deletion {
@@ -325,9 +328,9 @@ pub fn validate_options(options: &DeleteOptions) -> Result<(), ApiError> {
             errors.push(path.not_supported_in_order(policy.as_str(), &known));
         }
     }
-    if options.dry_run.iter().any(|value| value != "All") {
+    if options.dry_run.iter().any(|value| value != DRY_RUN_ALL) {
         let value = api_machinery::field_path::BadValue::list(&options.dry_run);
-        errors.push(Path::new("dryRun").not_supported(value, &["All"]));
+        errors.push(Path::new("dryRun").not_supported(value, &[DRY_RUN_ALL]));
     }
     unreadable::check_options(options, &mut errors);
     if errors.is_empty() {

@@ -14,6 +14,7 @@ use base::Backoff;
 use component_helpers::{conditions, pod_state, selectors};
 
 use crate::context::{Hooks, RequestCx};
+use crate::delete::DRY_RUN_ALL;
 use crate::registry::Registry;
 use crate::resource::Resource;
 use crate::unreadable;
@@ -60,9 +61,9 @@ pub async fn evict(
         return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
     }
     let options = eviction.delete_options.clone().unwrap_or_default();
-    unreadable::refuse_for_eviction(&options, name)?;
     let mut cx = cx.clone();
-    cx.dry_run |= !options.dry_run.is_empty();
+    cx.dry_run = is_trial(cx.dry_run, &options.dry_run)?;
+    unreadable::refuse_for_eviction(&options, name)?;
     let pods = registry.resource("", "v1", "pods").ok_or_else(ApiError::unknown_resource)?;
     let mut backoff = Backoff::new(ATTEMPT_INTERVAL, 1.0, ATTEMPT_INTERVAL, ATTEMPT_JITTER);
     let pinned = options.preconditions.as_ref().is_some_and(|preconditions| preconditions.resource_version.is_some());
@@ -95,6 +96,15 @@ pub async fn evict(
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Whether nothing is to be done, as the request or its body may say; where both do, they must say the same.
+fn is_trial(by_request: bool, in_body: &[String]) -> Result<bool, ApiError> {
+    if by_request && !in_body.is_empty() && *in_body != [DRY_RUN_ALL] {
+        let text = "Non-matching dry-run options in request and content";
+        return Err(ApiError::unclassified(format!("{text}: [{DRY_RUN_ALL}] and [{}]", in_body.join(" "))));
+    }
+    Ok(by_request || !in_body.is_empty())
 }
 
 fn failure(message: &str) -> Status {

@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use api_machinery::labels::{Selector, SelectorError};
 use api_machinery::quantity::{Format, Quantity};
-use api_types::core_v1::{
-    Affinity, Container, ContainerStatus, Pod, PodAffinityTerm, ResourceList, Volume, WeightedPodAffinityTerm,
-};
+use api_types::core_v1::{Affinity, Container, Pod, PodAffinityTerm, ResourceList, Volume, WeightedPodAffinityTerm};
 use component_helpers::pod_state::is_sidecar;
 use component_helpers::{pod_requests, selectors};
 
@@ -174,7 +172,7 @@ fn node_non_zero(pod: &Pod, node: &ResourceList, claimed: &ResourceList) -> NonZ
         fill_defaults(&mut list);
         return NonZero::of(&list);
     }
-    let mut list = with_defaults(pod, |container| container_requests(pod, container));
+    let mut list = with_defaults(pod, |container| pod_requests::container_requests(pod, container));
     pod_requests::add(&mut list, claimed);
     pod_requests::add(&mut list, &pod.spec.overhead);
     NonZero::of(&list)
@@ -193,7 +191,7 @@ pub(crate) fn taken(pod: &Pod) -> ResourceList {
 /// What the pod takes up on its node: while a resize is under way, the largest of what is wanted, promised and in force; and
 /// what claims give it beside that.
 fn node_requests(pod: &Pod, claimed: &ResourceList) -> ResourceList {
-    let mut total = pod_requests::aggregate(&pod.spec, |container| container_requests(pod, container));
+    let mut total = pod_requests::aggregate(&pod.spec, |container| pod_requests::container_requests(pod, container));
     pod_requests::add(&mut total, claimed);
     if let Some(resources) = &pod.spec.resources {
         let mut level = resources.requests.clone();
@@ -207,40 +205,6 @@ fn node_requests(pod: &Pod, claimed: &ResourceList) -> ResourceList {
     }
     pod_requests::add(&mut total, &pod.spec.overhead);
     total
-}
-
-fn container_requests(pod: &Pod, container: &Container) -> ResourceList {
-    let spec = &container.resources.requests;
-    let Some((status, actual)) = status_of(pod, container)
-        .and_then(|status| status.resources.as_ref().map(|resources| (status, &resources.requests)))
-    else {
-        return spec.clone();
-    };
-    let mut list = actual.clone();
-    pod_requests::raise(&mut list, &status.allocated_resources);
-    if !resize_is_infeasible(pod) {
-        pod_requests::raise(&mut list, spec);
-    }
-    list
-}
-
-/// The status that counts: ordinary init containers always go by their spec.
-fn status_of<'a>(pod: &'a Pod, container: &Container) -> Option<&'a ContainerStatus> {
-    let init = pod.spec.init_containers.iter().any(|other| other.name == container.name);
-    let statuses = match (init, is_sidecar(container)) {
-        (false, _) => &pod.status.container_statuses,
-        (true, true) => &pod.status.init_container_statuses,
-        (true, false) => return None,
-    };
-    statuses.iter().find(|status| status.name == container.name)
-}
-
-fn resize_is_infeasible(pod: &Pod) -> bool {
-    pod.status
-        .conditions
-        .iter()
-        .find(|condition| condition.type_ == "PodResizePending")
-        .is_some_and(|condition| condition.reason == "Infeasible")
 }
 
 /// Host ports of regular containers and sidecars.

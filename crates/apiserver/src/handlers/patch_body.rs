@@ -126,6 +126,15 @@ impl PatchBody {
         ApiError::invalid(&GroupKind::default(), "", &errors)
     }
 
+    /// The answer when a patched document reads as an object of the kind, but what its annotations say does not fit. Upstream
+    /// finds that where it reads what JSON and merge patches come to, and after strategic ones where nobody words it.
+    fn misread(&self, patched: &Value, why: String) -> ApiError {
+        match self.form {
+            Form::Json(_) | Form::Merge(_) => self.misfit(patched, why),
+            Form::Strategic(_) | Form::Apply(_) => ApiError::unclassified(why),
+        }
+    }
+
     /// Why a patched document is no object: upstream converts the outcome of strategic patches without JSON in between.
     fn why(&self, patched: &Value, node: TypeNode<'_>, error: &json::DecodeError) -> String {
         let converted = matches!(self.form, Form::Strategic(_)).then(|| node.misfit(patched)).flatten();
@@ -240,6 +249,9 @@ pub(super) fn focused(target: &Target, live: &dyn Object, patch: &PatchBody) -> 
         (!is_changed).then_some(patched)
     };
     let mut object = patch_focus::patched(live, named, apply)?;
+    if target.rules().misread(&*object).is_some() {
+        return None;
+    }
     target.rules().set_defaults(&mut *object);
     Some(object)
 }
@@ -270,6 +282,9 @@ pub(super) fn as_object(
         if let Some(custom) = &target.custom {
             problems.extend(custom.prune(unstructured));
         }
+    }
+    if let Some(why) = target.rules().misread(&*object) {
+        return Err(patch.misread(patched, why));
     }
     patch.enforce(patched, problems, strictness, warnings)?;
     if target.is_custom() {

@@ -79,6 +79,9 @@ pub(crate) fn decode_object(
             problems.extend(custom.prune(unstructured));
         }
     }
+    if let Some(error) = rules.misread(&*object) {
+        return Err(expected.unhandled(&expected.kind, &expected.version, &error));
+    }
     rules.set_defaults(&mut *object);
     Ok(DecodedObject { object, problems })
 }

@@ -1,6 +1,7 @@
 //! Query parameters, by upstream's rules: the first value of a scalar wins, unknown names are nobody's business.
 
 use api_machinery::status::ApiError;
+use component_helpers::integers;
 
 use super::percent;
 
@@ -57,12 +58,7 @@ impl Query {
     /// 400 when it is none; Go's text.
     pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>, ApiError> {
         let Some(value) = self.first(name) else { return Ok(None) };
-        value.parse().map(Some).map_err(|error: std::num::ParseIntError| {
-            use std::num::IntErrorKind::{NegOverflow, PosOverflow};
-            let why =
-                if matches!(error.kind(), NegOverflow | PosOverflow) { "value out of range" } else { "invalid syntax" };
-            ApiError::bad_request(format!("strconv.ParseInt: parsing {value:?}: {why}"))
-        })
+        integers::parse(value).map(Some).map_err(ApiError::bad_request)
     }
 }
 

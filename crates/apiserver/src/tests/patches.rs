@@ -46,6 +46,48 @@ async fn patches_change_objects() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn annotations_that_hold_former_fields_must_be_what_these_were() {
+    let api = Api::start().await;
+    for (resource, kind, annotation, why) in [
+        (
+            "daemonsets",
+            "DaemonSet",
+            "deprecated.daemonset.template.generation",
+            "strconv.ParseInt: parsing \"x\": invalid syntax",
+        ),
+        (
+            "deployments",
+            "Deployment",
+            "deprecated.deployment.rollback.to",
+            "failed to parse annotation[deprecated.deployment.rollback.to]=x as int64: strconv.ParseInt: parsing \"x\": \
+             invalid syntax",
+        ),
+    ] {
+        let all = format!("/apis/apps/v1/namespaces/default/{resource}");
+        let of = |value: &str| {
+            format!(
+                r#"{{"metadata":{{"name":"a","annotations":{{"{annotation}":"{value}"}}}},"spec":{{"selector":{{"matchLabels":
+                {{"a":"b"}}}},"template":{{"metadata":{{"labels":{{"a":"b"}}}},"spec":{{"containers":[{{"name":"c","image":"i"}}]}}}}}}}}"#
+            )
+        };
+        let unhandled = format!("{kind} in version \"v1\" cannot be handled as a {kind}: {why}");
+        assert_eq!(api.post(&all, &of("x")).await.refusal(), (400, unhandled.clone()));
+        assert_eq!(api.post(&all, &of("3")).await.code, 201);
+        let (one, json) = (format!("{all}/a"), [("content-type", "application/json")]);
+        assert_eq!(api.send(&format!("PUT {one}"), &json, &of("x")).await.refusal(), (400, unhandled));
+        let patch = format!(r#"{{"metadata":{{"annotations":{{"{annotation}":"x"}}}}}}"#);
+        let (code, told) = api.patch("merge-patch", &one, &patch).await.refusal();
+        assert!(
+            code == 422 && told.starts_with(" \"\" is invalid: patch: Invalid value: \"{") && told.ends_with(why),
+            "{told}"
+        );
+        assert_eq!(api.patch("strategic-merge-patch", &one, &patch).await.refusal(), (500, why.to_owned()));
+        let kept = &api.get(&one).await.json()["metadata"]["annotations"];
+        assert_eq!(kept[annotation], "3");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn managers_own_what_they_apply() {
     let api = Api::start().await;
     let apply = async |manager: &str, query: &str, data: &str| {

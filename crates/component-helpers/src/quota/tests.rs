@@ -1,6 +1,9 @@
 //! Usage and scopes from tables.
 
-use api_types::core_v1::{ConfigMap, Container, PersistentVolumeClaim, Service, ServicePort};
+use api_types::core_v1::{
+    ConfigMap, Container, ContainerStatus, PersistentVolumeClaim, PodCondition, ResourceRequirements, Service,
+    ServicePort,
+};
 
 use super::*;
 
@@ -39,6 +42,35 @@ fn pods_use_what_they_ask_for_while_they_live() {
     assert_eq!(shown(&Evaluator::Pods.usage(&overdue, at())), "count/pods=1");
     overdue.metadata.deletion_grace_period_seconds = Some(200);
     assert!(Evaluator::Pods.usage(&overdue, at()).contains_key("pods"));
+}
+
+#[test]
+fn pods_use_what_a_resize_has_not_given_back_yet() {
+    for (name, promised, in_force, is_infeasible, expected) in [
+        ("nothing is known of it", None, None, false, "limits.cpu=2 requests.cpu=1"),
+        ("less was wanted, and is not so yet", Some("3"), Some(("3", "4")), false, "limits.cpu=4 requests.cpu=3"),
+        ("promised already", Some("1"), Some(("3", "4")), false, "limits.cpu=4 requests.cpu=3"),
+        ("in force already, promised more", Some("3"), Some(("1", "2")), false, "limits.cpu=2 requests.cpu=3"),
+        ("more was wanted, and is not so yet", Some("500m"), Some(("500m", "1")), false, "limits.cpu=2 requests.cpu=1"),
+        ("more was wanted than there is", Some("500m"), Some(("500m", "1")), true, "limits.cpu=1 requests.cpu=500m"),
+    ] {
+        let mut pod = pod(&[("cpu", "1")], &[("cpu", "2")]);
+        let mut status = ContainerStatus { name: "main".into(), ..ContainerStatus::default() };
+        status.allocated_resources = promised.map(|amount| amounts(&[("cpu", amount)])).unwrap_or_default();
+        status.resources = in_force.map(|(requests, limits)| ResourceRequirements {
+            requests: amounts(&[("cpu", requests)]),
+            limits: amounts(&[("cpu", limits)]),
+            ..ResourceRequirements::default()
+        });
+        pod.status.container_statuses.push(status);
+        if is_infeasible {
+            let (type_, reason) = ("PodResizePending".into(), "Infeasible".into());
+            pod.status.conditions.push(PodCondition { type_, reason, ..PodCondition::default() });
+        }
+        let mut used = Evaluator::Pods.usage(&pod, at());
+        used.retain(|name, _| name.ends_with(".cpu"));
+        assert_eq!(shown(&used), expected, "{name}");
+    }
 }
 
 #[test]

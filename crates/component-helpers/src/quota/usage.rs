@@ -51,7 +51,7 @@ pub(super) fn pod(pod: &Pod, now: Time) -> ResourceList {
         return used;
     }
     used.insert("pods".to_owned(), whole(1));
-    for (name, amount) in pod_requests::requests(pod) {
+    for (name, amount) in pod_requests::booked_requests(pod) {
         match name.as_str() {
             "cpu" | "memory" | "ephemeral-storage" => {
                 used.insert(format!("requests.{name}"), amount.clone());
@@ -65,7 +65,7 @@ pub(super) fn pod(pod: &Pod, now: Time) -> ResourceList {
             _ => {}
         }
     }
-    let limits = pod_requests::limits(pod).into_iter();
+    let limits = pod_requests::booked_limits(pod).into_iter();
     let counted = limits.filter(|(name, _)| matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage"));
     used.extend(counted.map(|(name, amount)| (format!("limits.{name}"), amount)));
     used

@@ -20,6 +20,7 @@ use api_machinery::reflect::equal;
 use api_types::apps_v1::constants::{DEPRECATED_TEMPLATE_GENERATION, daemon_set_update_strategy_type};
 use api_types::core_v1::PodSpec;
 use api_types::extensions_v1beta1;
+use component_helpers::integers;
 use feature_gates::Gates;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
@@ -56,6 +57,10 @@ impl TypedRules for DaemonSetRules {
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn misread(object: &DaemonSet) -> Option<String> {
+        integers::parse(object.metadata.annotations.get(DEPRECATED_TEMPLATE_GENERATION)?).err()
     }
 
     fn set_defaults(object: &mut DaemonSet) {

@@ -19,6 +19,7 @@ use api_machinery::object::Object;
 use api_types::apps_v1::constants::{DEPRECATED_ROLLBACK_TO, deployment_strategy_type};
 use api_types::apps_v1beta1;
 use api_types::core_v1::PodSpec;
+use component_helpers::integers;
 use feature_gates::Gates;
 
 static INFO: ResourceInfo<'static> = ResourceInfo {
@@ -71,6 +72,12 @@ impl TypedRules for DeploymentRules {
 
     fn validate_name(name: &str, prefix: bool) -> Vec<String> {
         crate::object_name::dns_subdomain(name, prefix)
+    }
+
+    fn misread(object: &Deployment) -> Option<String> {
+        let revision = object.metadata.annotations.get(DEPRECATED_ROLLBACK_TO).filter(|text| !text.is_empty())?;
+        let error = integers::parse(revision).err()?;
+        Some(format!("failed to parse annotation[{DEPRECATED_ROLLBACK_TO}]={revision} as int64: {error}"))
     }
 
     fn set_defaults(object: &mut Deployment) {

@@ -165,6 +165,32 @@ async fn budgets_are_asked_only_where_they_matter() {
     assert_eq!((both.status.as_str(), both.code), ("Failure", 500));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_trial_is_asked_for_in_one_way_or_in_the_same() {
+    let fixture = Fixture::new().await;
+    running(&fixture, "a", true).await;
+    for (name, of_request, in_body, refused) in [
+        ("of the request", true, &[][..], None),
+        ("in the body", false, &["All"], None),
+        ("both, and the same", true, &["All"], None),
+        ("another in the body", true, &["All", "x"], Some("[All] and [All x]")),
+    ] {
+        let mut cx = fixture.cx("default");
+        cx.dry_run = of_request;
+        let mut eviction = eviction("a");
+        let options = eviction.delete_options.get_or_insert_default();
+        options.dry_run = in_body.iter().map(|value| (*value).to_owned()).collect();
+        let outcome = evict(&fixture.registry, &cx, "a", &eviction, &Hooks::none()).await;
+        let refused = refused.map(|both| format!("Non-matching dry-run options in request and content: {both}"));
+        let told = outcome.err().map(|error| {
+            assert_eq!(error.code, 500, "{name}");
+            error.message
+        });
+        assert_eq!(told, refused, "{name}");
+        assert!(fixture.resource("pods").get(&fixture.cx("default"), "a", "").await.is_ok(), "{name}");
+    }
+}
+
 /// Writes the pod while it is being deleted.
 struct Toucher<'a>(&'a Fixture);
 

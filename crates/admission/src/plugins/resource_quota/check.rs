@@ -73,12 +73,12 @@ impl Request<'_> {
             let text = format_args!("failed quota: {name}: must specify {unstated}");
             return Err(self.attributes.forbidden(text));
         }
-        let unknown: Vec<&str> =
-            self.limited_by(quota).filter(|own| !quota.status.used.contains_key(*own)).map(String::as_str).collect();
-        if unknown.is_empty() {
+        if self.limited_by(quota).all(|own| quota.status.used.contains_key(own)) {
             return Ok(true);
         }
-        let text = format_args!("status unknown for quota: {name}, resources: {}", unknown.join(","));
+        // All of them are named, as upstream, those whose usage is known as well.
+        let all: Vec<&str> = self.limited_by(quota).map(String::as_str).collect();
+        let text = format_args!("status unknown for quota: {name}, resources: {}", all.join(","));
         Err(self.attributes.forbidden(text))
     }
 

@@ -64,6 +64,13 @@ async fn creates_are_booked_or_refused() {
         ),
         ("unstated", "memory=1Gi", "memory=0", pod("cpu=1"), Err("failed quota: q: must specify memory for: main")),
         ("unknown", "pods=1", "", pod(""), Err("status unknown for quota: q, resources: pods")),
+        (
+            "one of some unknown",
+            "pods=1 cpu=1 services=1",
+            "pods=0",
+            pod("cpu=1"),
+            Err("status unknown for quota: q, resources: cpu,pods"),
+        ),
     ] {
         let fixture = fixture(&[quota(hard, before)]);
         let outcome = fixture.validate(&ENTRY, &attributes("pods"), &object).await;

@@ -178,6 +178,7 @@ impl Collector {
     async fn look_at(&self, cx: &Cx, node: &Node, reference: &OwnerReference) -> Result<Owner, ReconcileError> {
         let owner = Identity::of_owner(reference, &node.identity.namespace);
         if self.0.absent.lock().contains(&owner) {
+            self.warn_of_namespace(cx, node, reference);
             return Ok(Owner::Dangling);
         }
         let info = owner.resource(&self.0.mapper)?;

@@ -77,3 +77,24 @@ async fn pods_go_with_their_owner() {
     tokio::time::sleep(Duration::from_secs(120)).await;
     assert_eq!(names(), ["free"], "what is free stays");
 }
+
+#[tokio::test(start_paused = true)]
+async fn each_dependent_of_an_owner_elsewhere_is_told_of() {
+    let server = FakeServer::new();
+    let mut elsewhere = ReplicaSet { metadata: meta("rs"), ..ReplicaSet::default() };
+    elsewhere.metadata.namespace = "other".into();
+    server.put("apps/v1/replicasets", stored(&elsewhere));
+    let _running = start(&server);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    for name in ["a", "b"] {
+        server.put("v1/pods", stored(&Pod { metadata: owned(name, "rs"), ..Pod::default() }));
+        tokio::time::sleep(Duration::from_secs(60)).await;
+    }
+    assert!(server.objects("v1/pods").is_empty(), "the owner is not where they are");
+    let told = server.objects("v1/events");
+    let about = |name: &str| told.iter().filter(|event| event["involvedObject"]["name"] == name).count();
+    assert_eq!((about("a"), about("b")), (1, 1), "{told:?}");
+    let message =
+        "ownerRef [apps/v1/ReplicaSet, namespace: ns, name: rs, uid: rs-uid] does not exist in namespace \"ns\"";
+    assert_eq!((&told[0]["reason"], &told[0]["message"]), (&"OwnerRefInvalidNamespace".into(), &message.into()));
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api_machinery::gvk::GroupVersionResource;
+use api_machinery::gvk::{GroupVersion, GroupVersionResource};
 use api_machinery::meta::{DeleteOptions, ListOptions, ObjectMeta};
 use api_machinery::time::Time;
 use api_types::core_v1::{Namespace, Pod};
@@ -52,44 +52,31 @@ pub(super) async fn delete(cx: &Cx, namespace: &Namespace) -> Report {
             return report;
         }
     };
-    if !discovered.failed.is_empty() {
-        let failing: Vec<String> = discovered.failed.iter().map(|(version, why)| format!("{version}: {why}")).collect();
-        let (count, failing) = (failing.len(), failing.join(", "));
-        report.discovery = Some(format!("Discovery failed for some groups, {count} failing: {failing}"));
-    }
+    report.discovery = undiscovered(&discovered.failed);
     let deletable = |served: &&ServedResource| served.info.namespaced && served.supports(&["delete"]);
     let (pods, others): (Vec<_>, Vec<_>) = discovered.preferred().filter(deletable).partition(|served| is_pods(served));
     let round = Round { client: &cx.client, namespace, now: Time::from(cx.clock.wall()) };
     for served in pods {
-        let left = match round.resource(served, &mut BTreeMap::new()).await {
-            Ok(left) => left,
-            Err(error) => {
-                let name = &namespace.metadata.name;
-                report.fail(format!("failed to delete pods for namespace: {name}, err: {error}"));
-                return report;
-            }
-        };
-        if left.count > 0 {
-            report.estimate = left.estimate;
+        if !round.pods_are_gone(served, &mut report).await {
             return report;
         }
     }
     for served in others {
-        let mut finalizers = BTreeMap::new();
-        match round.resource(served, &mut finalizers).await {
-            Ok(Left { count: 0, .. }) => {}
-            Ok(left) => {
-                let resource = &served.info.resource;
-                report.remaining.insert(format!("{}.{}", resource.resource, resource.group), left.count);
-                report.estimate = report.estimate.max(left.estimate);
-            }
-            Err(error) => report.fail(error.to_string()),
-        }
-        for (finalizer, count) in finalizers {
-            *report.finalizers.entry(finalizer).or_default() += count;
-        }
+        round.delete(served, &mut report).await;
     }
     report
+}
+
+/// What is told of the versions of groups that could not be discovered, in upstream's words.
+pub(super) fn undiscovered(failed: &[(GroupVersion, String)]) -> Option<String> {
+    let mut failing: Vec<String> = failed.iter().map(|(version, why)| format!("{version}: {why}")).collect();
+    failing.sort();
+    let (count, all) = (failing.len(), failing.join(", "));
+    (count > 0).then(|| {
+        format!(
+            "Discovery failed for some groups, {count} failing: unable to retrieve the complete list of server APIs: {all}"
+        )
+    })
 }
 
 fn is_pods(served: &ServedResource) -> bool {
@@ -99,16 +86,8 @@ fn is_pods(served: &ServedResource) -> bool {
 /// What is left of a resource.
 struct Left {
     count: usize,
+    /// After how many seconds it should be gone; 0 where nothing says why it is there.
     estimate: u64,
-}
-
-/// Why a resource's objects could not be deleted.
-#[derive(Debug, thiserror::Error)]
-enum RoundError {
-    #[error(transparent)]
-    Client(#[from] ClientError),
-    #[error("unexpected items still remain in namespace: {namespace} for gvr: {gvr}")]
-    Remaining { namespace: String, gvr: String },
 }
 
 /// One round of deletion in one namespace.
@@ -119,12 +98,43 @@ struct Round<'a> {
 }
 
 impl Round<'_> {
+    /// Deletes the pods; says whether there are none any more. Those that are left are not told of by their number.
+    async fn pods_are_gone(&self, pods: &ServedResource, report: &mut Report) -> bool {
+        match self.resource(pods, &mut BTreeMap::new()).await {
+            Ok(left) if left.count == 0 => return true,
+            Ok(left) => {
+                report.estimate = left.estimate;
+                report.errors.extend(self.unexpected(pods, &left));
+            }
+            Err(error) => report.fail(error.to_string()),
+        }
+        false
+    }
+
+    /// Deletes the objects of a resource, and reports what is left of them.
+    async fn delete(&self, served: &ServedResource, report: &mut Report) {
+        let mut finalizers = BTreeMap::new();
+        match self.resource(served, &mut finalizers).await {
+            Ok(Left { count: 0, .. }) => {}
+            Ok(left) => {
+                let resource = &served.info.resource;
+                report.remaining.insert(format!("{}.{}", resource.resource, resource.group), left.count);
+                report.estimate = report.estimate.max(left.estimate);
+                self.unexpected(served, &left).into_iter().for_each(|error| report.fail(error));
+            }
+            Err(error) => report.fail(error.to_string()),
+        }
+        for (finalizer, count) in finalizers {
+            *report.finalizers.entry(finalizer).or_default() += count;
+        }
+    }
+
     /// Deletes the objects of a resource and counts those that stay, and their finalizers.
     async fn resource(
         &self,
         served: &ServedResource,
         finalizers: &mut BTreeMap<String, usize>,
-    ) -> Result<Left, RoundError> {
+    ) -> Result<Left, ClientError> {
         let estimate = if is_pods(served) { self.pods_estimate().await? } else { 0 };
         self.delete_all(served).await?;
         let Some(items) = self.list(&served.info).await? else {
@@ -134,17 +144,23 @@ impl Round<'_> {
             *finalizers.entry(finalizer.clone()).or_default() += 1;
         }
         let count = items.len();
-        match (count, estimate) {
-            (0, _) => Ok(Left { count: 0, estimate: 0 }),
-            (_, 1..) => Ok(Left { count, estimate }),
-            _ if !finalizers.is_empty() => Ok(Left { count, estimate: FINALIZER_ESTIMATE }),
-            _ => {
-                let GroupVersionResource { group, version, resource } = &served.info.resource;
-                let name = &self.namespace.metadata.name;
-                let gvr = format!("{group}/{version}, Resource={resource}");
-                Err(RoundError::Remaining { namespace: name.clone(), gvr })
-            }
-        }
+        Ok(match (count, estimate) {
+            (0, _) => Left { count: 0, estimate: 0 },
+            (_, 1..) => Left { count, estimate },
+            _ if !finalizers.is_empty() => Left { count, estimate: FINALIZER_ESTIMATE },
+            _ => Left { count, estimate: 0 },
+        })
+    }
+
+    /// The failure that it is that objects are left and nothing says why.
+    fn unexpected(&self, served: &ServedResource, left: &Left) -> Option<String> {
+        let GroupVersionResource { group, version, resource } = &served.info.resource;
+        let name = &self.namespace.metadata.name;
+        (left.estimate == 0).then(|| {
+            format!(
+                "unexpected items still remain in namespace: {name} for gvr: {group}/{version}, Resource={resource}"
+            )
+        })
     }
 
     async fn delete_all(&self, served: &ServedResource) -> Result<(), ClientError> {

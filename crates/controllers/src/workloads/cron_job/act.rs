@@ -219,7 +219,7 @@ impl<'a> Run<'a> {
     }
 
     async fn create(&mut self, at: Time) -> Result<(), ReconcileError> {
-        let wanted = job_content::job(self.stored, at, &self.own.local_zone);
+        let wanted = job_content::job(self.stored, at);
         let jobs = self.cx.client.namespaced::<Job>(&wanted.metadata.namespace);
         let job = match jobs.create(&wanted).await {
             Ok(job) => {

@@ -15,11 +15,12 @@ pub(super) fn name(cron_job: &CronJob, at: Time) -> String {
     format!("{}-{}", cron_job.metadata.name, seconds(at).div_euclid(60))
 }
 
-/// The job for a time.
-pub(super) fn job(cron_job: &CronJob, at: Time, local: &TimeZone) -> Job {
+/// The job for a time. It says when it was due in the zone of its schedule; where that names none, in UTC, whatever the
+/// process's own zone is.
+pub(super) fn job(cron_job: &CronJob, at: Time) -> Job {
     let template = &cron_job.spec.job_template;
     let mut annotations = template.metadata.annotations.clone();
-    annotations.insert(SCHEDULED.to_owned(), zone_of(&cron_job.spec, local).rfc3339(at));
+    annotations.insert(SCHEDULED.to_owned(), zone_of(&cron_job.spec, &TimeZone::utc()).rfc3339(at));
     let metadata = ObjectMeta {
         name: name(cron_job, at),
         namespace: cron_job.metadata.namespace.clone(),

@@ -12,9 +12,11 @@ use super::{progress, rollback};
 /// Carries the actions out.
 pub(super) async fn act(cx: &Cx, observed: &Observed, actions: Actions) -> Result<Next, ReconcileError> {
     let namespace = &observed.stored.metadata.namespace;
-    for update in &actions.updates {
-        write_set(cx, observed, update).await?;
+    let written = write_sets(cx, observed, &actions.updates).await;
+    if written.is_err() && actions.reports_anyway {
+        write_status(cx, observed, &actions.deployment).await?;
     }
+    written?;
     let sets = cx.client.namespaced::<ReplicaSet>(namespace);
     for set in &actions.deletes {
         // At the version that was looked at: if it was scaled up meanwhile, by a rollback, its pods must stay.
@@ -30,6 +32,13 @@ pub(super) async fn act(cx: &Cx, observed: &Observed, actions: Actions) -> Resul
     }
     write_status(cx, observed, &actions.deployment).await?;
     Ok(actions.next.unwrap_or(Next::Done))
+}
+
+async fn write_sets(cx: &Cx, observed: &Observed, updates: &[SetUpdate]) -> Result<(), ClientError> {
+    for update in updates {
+        write_set(cx, observed, update).await?;
+    }
+    Ok(())
 }
 
 async fn write_set(cx: &Cx, observed: &Observed, update: &SetUpdate) -> Result<(), ClientError> {

@@ -51,6 +51,8 @@ pub(super) struct Actions {
     pub rollback: Option<rollback::Rollback>,
     /// The deployment whose status is to be written where it differs from the stored one.
     pub deployment: Deployment,
+    /// Whether the status is written also where a replica set could not be: what has come about is told then.
+    pub reports_anyway: bool,
     /// When to look again.
     pub next: Option<Next>,
 }
@@ -127,6 +129,8 @@ pub(super) struct Draft<'a> {
     /// Which of them has the deployment's template.
     pub new: Option<usize>,
     pub deletes: Vec<ObjectMeta>,
+    /// See [`Actions::reports_anyway`].
+    pub reports_anyway: bool,
     pub now: Time,
 }
 
@@ -136,7 +140,8 @@ impl<'a> Draft<'a> {
         sets.sort_by(|one, two| age(one).cmp(&age(two)));
         let template = &observed.deployment.spec.template;
         let new = sets.iter().position(|set| same_template(&set.spec.template, template));
-        Self { observed, deployment: observed.deployment.clone(), sets, new, deletes: Vec::new(), now: observed.now }
+        let (deployment, now) = (observed.deployment.clone(), observed.now);
+        Self { observed, deployment, sets, new, deletes: Vec::new(), reports_anyway: false, now }
     }
 
     /// The replica set with the deployment's template.
@@ -233,8 +238,8 @@ impl<'a> Draft<'a> {
     /// The plan, with the deployment's status as it is now.
     pub(super) fn finish(self, next: Option<Next>) -> Step {
         let updates = self.updates();
-        let Self { deletes, deployment, .. } = self;
-        Step::Act(Box::new(Actions { updates, deletes, rollback: None, deployment, next }))
+        let Self { deletes, deployment, reports_anyway, .. } = self;
+        Step::Act(Box::new(Actions { updates, deletes, rollback: None, deployment, reports_anyway, next }))
     }
 }
 

@@ -12,7 +12,11 @@ impl Draft<'_> {
     pub(super) fn roll(mut self) -> Step {
         self.sync_new();
         let Some(new) = self.new else { return self.make_new() };
-        if self.grow_new(new) || self.shrink_old(new) {
+        if self.grow_new(new) {
+            return self.finish_rollout();
+        }
+        if self.shrink_old(new) {
+            self.reports_anyway = true;
             return self.finish_rollout();
         }
         self.clean_up_if_complete();

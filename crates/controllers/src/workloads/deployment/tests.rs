@@ -381,3 +381,41 @@ async fn a_name_that_is_taken_gets_another_hash() {
     assert_eq!(live.status.collision_count, Some(1));
     assert_eq!(sets_of(&running).await.len(), 2);
 }
+
+/// Refuses what is to become of one replica set, as a webhook might.
+struct Refusing(Arc<dyn client::Transport>);
+
+#[async_trait::async_trait]
+impl client::Transport for Refusing {
+    async fn send(
+        &self,
+        request: http::Request<bytes::Bytes>,
+    ) -> Result<http::Response<component_base::serving::Body>, client::TransportError> {
+        if request.method() == http::Method::PUT && request.uri().path().ends_with("/replicasets/web-v1") {
+            let mut response = http::Response::new(component_base::serving::full("no"));
+            *response.status_mut() = http::StatusCode::FORBIDDEN;
+            return Ok(response);
+        }
+        self.0.send(request).await
+    }
+
+    fn server(&self) -> &str {
+        self.0.server()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_come_about_is_told_while_an_old_set_may_not_shrink() {
+    let over =
+        |server: &client::fake::FakeServer| -> Arc<dyn client::Transport> { Arc::new(Refusing(server.transport())) };
+    let running = Running::start_over(KNOWN, Settings::default(), over);
+    running.put("apps/v1/replicasets", &set("v1", 1, 3, 0));
+    running.put("apps/v1/deployments", &deployment(3));
+    for _ in 0..3 {
+        run_until_idle().await;
+        running.make_pods_ready().await;
+    }
+    run_until_idle().await;
+    let status = running.client.namespaced::<Deployment>("ns").get("web").await.unwrap().status;
+    assert_eq!((status.replicas, status.updated_replicas, status.available_replicas), (4, 1, 4));
+}

@@ -15,7 +15,6 @@ use serde_json::json;
 use super::super::owners::key;
 use super::super::pod_control::PodControl;
 use super::manage::Plan;
-use super::metrics::Action;
 use super::pod_content::{pod_for_index, pod_of};
 use super::view::View;
 use super::{JobController, Managed, PODS, gang};
@@ -83,13 +82,11 @@ impl JobController {
     /// Removes or creates pods so that as many are active as wanted.
     pub(super) async fn manage(&self, cx: &Cx, owner: &ObjectKey, view: &View) -> Managed {
         let plan = view.manage();
-        let look_again = plan.look_again;
-        let mut managed = Managed { look_again, ..Managed::before(view) };
+        let (look_again, action) = (plan.look_again, plan.action);
+        let mut managed = Managed { look_again, action, ..Managed::before(view) };
         if !plan.remove.is_empty() {
-            managed.action = Action::PodsDeleted;
             self.remove(cx, owner, view, &plan.remove, &mut managed).await;
         } else if plan.create > 0 {
-            managed.action = Action::PodsCreated;
             self.create(cx, owner, view, &plan, &mut managed).await;
         }
         managed

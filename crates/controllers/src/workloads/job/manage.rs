@@ -12,6 +12,7 @@ use component_helpers::{conditions, pod_state};
 use super::back_off::{finish_time, wait};
 use super::fate::is_suspended;
 use super::indexes::{Indexes, index_of};
+use super::metrics::Action;
 use super::view::{View, completions, former_failures, is_indexed, replaces_failed_only, valid_index};
 
 /// Most pods that are created or removed at a time.
@@ -30,26 +31,33 @@ pub(super) struct Plan {
     pub indexes: Vec<i32>,
     /// When failed pods may be replaced.
     pub look_again: Option<Duration>,
+    /// What metrics call this.
+    pub action: Action,
 }
 
 impl View {
     /// Compares the active pods with those that are wanted.
     pub(super) fn manage(&self) -> Plan {
         if is_suspended(&self.job) {
-            return Plan { remove: self.active.clone(), ..Plan::default() };
+            return Plan { remove: self.active.clone(), action: Action::PodsDeleted, ..Plan::default() };
         }
         let wanted = self.wanted();
         let excess = usize::try_from(self.active_count() - wanted).unwrap_or(0);
         let mut remove = self.surplus(excess);
         remove.truncate(BURST);
         if !remove.is_empty() {
-            return Plan { remove, ..Plan::default() };
+            return Plan { remove, action: Action::PodsDeleted, ..Plan::default() };
         }
         let going = if replaces_failed_only(&self.job) { self.terminating } else { 0 };
         let missing = usize::try_from(wanted - self.active_count() - going).unwrap_or(0).min(BURST);
         if missing == 0 {
-            return Plan::default();
+            return Plan { action: Action::Tracking, ..Plan::default() };
         }
+        Plan { action: Action::PodsCreated, ..self.create(missing) }
+    }
+
+    /// How to come to so many pods more: at once, or later where the last ones have failed.
+    fn create(&self, missing: usize) -> Plan {
         let left = self.failures.left(self.now);
         if self.job.spec.backoff_limit_per_index.is_none() && !left.is_zero() {
             return Plan { look_again: Some(left.max(SHORTEST_WAIT)), ..Plan::default() };

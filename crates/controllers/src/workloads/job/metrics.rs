@@ -56,9 +56,14 @@ const EXTERNAL: Desc = Desc::new(
 /// What a look at a job led to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Action {
+    /// Pods were not looked at: those that were asked for are not there yet, or the job is at its end.
     #[default]
     Reconciling,
+    /// There were as many as there should be.
+    Tracking,
+    /// Some were missing.
     PodsCreated,
+    /// There were too many, or there should be none.
     PodsDeleted,
 }
 
@@ -66,6 +71,7 @@ impl Action {
     const fn name(self) -> &'static str {
         match self {
             Self::Reconciling => "reconciling",
+            Self::Tracking => "tracking",
             Self::PodsCreated => "pods_created",
             Self::PodsDeleted => "pods_deleted",
         }

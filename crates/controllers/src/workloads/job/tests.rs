@@ -124,6 +124,24 @@ fn every_index_gets_its_pod() {
 }
 
 #[test]
+fn metrics_tell_what_a_look_led_to() {
+    let running = || vec![tracked("a", "Running")];
+    let mut held = job(1, Some(3));
+    held.spec.suspend = Some(true);
+    let mut failed = tracked("a", "Failed");
+    failed.metadata.creation_timestamp = at(99_999);
+    for (name, job, pods, expected) in [
+        ("steady state", job(1, Some(3)), running(), Action::Tracking),
+        ("one is made", job(2, Some(3)), running(), Action::PodsCreated),
+        ("one is to be made later", job(1, Some(3)), vec![failed], Action::PodsCreated),
+        ("one is removed", job(0, Some(3)), running(), Action::PodsDeleted),
+        ("none is to be there", held, vec![], Action::PodsDeleted),
+    ] {
+        assert_eq!(look(job, pods).manage().action, expected, "{name}");
+    }
+}
+
+#[test]
 fn failures_delay_replacements() {
     let mut failed = tracked("a", "Failed");
     failed.metadata.creation_timestamp = at(99_999);
@@ -256,6 +274,7 @@ async fn a_job_runs_to_its_end() {
     ] {
         running.assert_shows(line);
     }
+    assert!(running.shows("job_controller_job_syncs_total{action=\"tracking\","), "nothing was to be done");
     running.assert_steady().await;
 }
 
@@ -431,6 +450,39 @@ async fn pods_of_a_deleted_job_are_let_go() {
     running.server.remove(JOBS_AT, "ns", "j");
     run_until_idle().await;
     assert_eq!(tracked_pods(&running).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_on_their_way_out_are_let_go_where_no_job_counts_them() {
+    let owned = |kind: &str| {
+        let mut owner = controller::controller_ref::<Job>(&meta("j"));
+        owner.kind = kind.to_owned();
+        Some(owner)
+    };
+    let going = |owner| {
+        let mut pod = dying(tracked("p", "Running"));
+        pod.metadata.owner_references.extend(owner);
+        pod
+    };
+    for (name, before, now, kept) in [
+        ("nobody's when it was first seen", None, going(None), 0),
+        ("nobody's since", Some(going(owned("Job"))), going(None), 0),
+        ("of a job that is not there", None, going(owned("Job")), 0),
+        ("of another kind", None, going(owned("Other")), 1),
+    ] {
+        let running = Running::start(&[DESCRIPTOR]);
+        if let Some(before) = before {
+            running.put(JOBS_AT, &job(1, Some(2)));
+            running.put(PODS_AT, &before);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        running.put(PODS_AT, &now);
+        run_until_idle().await;
+        let pods = running.server.objects(PODS_AT);
+        let is_it =
+            |pod: &&serde_json::Value| pod["metadata"]["name"] == "p" && !pod["metadata"]["finalizers"].is_null();
+        assert_eq!(pods.iter().filter(is_it).count(), kept, "{name}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

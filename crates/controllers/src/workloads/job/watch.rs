@@ -158,9 +158,10 @@ impl Watch {
     }
 
     fn leaving(&self, pod: &Pod, leaving: Leaving) {
-        let by_job = controller_of(&pod.metadata).is_some_and(|owner| owner.kind == "Job");
+        // A pod that nobody controls may have been a job's, which let it go when it was deleted.
+        let is_free = controller_of(&pod.metadata).is_none_or(|owner| owner.kind == "Job");
         let Some(job) = resolve(&self.jobs, &pod.metadata).filter(|job| !is_finished(job)) else {
-            if by_job && is_tracked(pod) && leaving == Leaving::Going {
+            if is_free && is_tracked(pod) && leaving == Leaving::Going {
                 self.orphan_queue.add(key(pod));
             }
             return;
