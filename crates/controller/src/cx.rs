@@ -90,8 +90,28 @@ pub enum ReconcileError {
     #[error("{0}")]
     Permanent(String),
     /// Several steps failed.
-    #[error("[{}]", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    #[error("{}", listed(.0))]
     Several(Vec<ReconcileError>),
+}
+
+/// The texts of errors, each once, as a list where they differ; as upstream tells of several.
+fn listed(errors: &[ReconcileError]) -> String {
+    fn gather(errors: &[ReconcileError], texts: &mut Vec<String>) {
+        for error in errors {
+            match error {
+                ReconcileError::Several(inner) => gather(inner, texts),
+                one => {
+                    let text = one.to_string();
+                    if !texts.contains(&text) {
+                        texts.push(text);
+                    }
+                }
+            }
+        }
+    }
+    let mut texts = Vec::new();
+    gather(errors, &mut texts);
+    if let [only] = texts.as_slice() { only.clone() } else { format!("[{}]", texts.join(", ")) }
 }
 
 impl ReconcileError {

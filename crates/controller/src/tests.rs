@@ -276,3 +276,19 @@ fn the_flag_selects() {
     let unknown = Selection::parse(&["nope".to_owned()], ALL).unwrap_err();
     assert_eq!(unknown.to_string(), "\"nope\" is not in the list of known controllers");
 }
+
+#[test]
+fn several_errors_are_told_as_one_list_and_each_once() {
+    let failed = |text: &str| ReconcileError::failed(text);
+    let joined = |errors: Vec<ReconcileError>| ReconcileError::join(errors).map_err(|error| error.to_string());
+    let nested = joined(vec![failed("a"), ReconcileError::Several(vec![failed("b"), failed("a"), failed("c")])]);
+    for (errors, expected) in [
+        (joined(vec![]), Ok(())),
+        (joined(vec![failed("a")]), Err("a")),
+        (joined(vec![failed("a"), failed("b")]), Err("[a, b]")),
+        (joined(vec![failed("a"), failed("a")]), Err("a")),
+        (nested, Err("[a, b, c]")),
+    ] {
+        assert_eq!(errors, expected.map_err(str::to_owned));
+    }
+}

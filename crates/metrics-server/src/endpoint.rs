@@ -15,7 +15,7 @@ use client::Informer;
 use component_base::health::Health;
 use component_base::metrics::Metrics;
 use component_base::serving::{Handler, Query, Request, Response, text};
-use controller::process::{Access, Refusal};
+use controller::process::{Access, Refusal, because};
 use http::request::Parts;
 use http::{Method, StatusCode, header};
 
@@ -51,7 +51,10 @@ impl Endpoint {
         match self.access.decide(request, attributes).await {
             Ok(()) => {}
             Err(Refusal::Unauthorized) => return Err(ApiError::unauthorized("Unauthorized")),
-            Err(Refusal::Forbidden(user)) => return Err(forbidden(request, asked.as_ref(), verb.as_deref(), &user)),
+            Err(Refusal::Undecided(error)) => return Err(ApiError::internal(error)),
+            Err(Refusal::Forbidden(user, reason)) => {
+                return Err(forbidden(request, asked.as_ref(), verb.as_deref(), (&user, &reason)));
+            }
         }
         if let (Some(asked), Some(verb)) = (asked, verb) {
             if !matches!(verb.as_str(), "get" | "list") {
@@ -81,11 +84,11 @@ fn resource(asked: &Asked) -> GroupResource {
     GroupResource::new(GROUP, asked.resource.name())
 }
 
-fn forbidden(request: &Parts, asked: Option<&Asked>, verb: Option<&str>, user: &str) -> ApiError {
+fn forbidden(request: &Parts, asked: Option<&Asked>, verb: Option<&str>, (user, reason): (&str, &str)) -> ApiError {
     let (Some(asked), Some(verb)) = (asked, verb) else {
         let (verb, path) = (request.method.as_str().to_ascii_lowercase(), request.uri.path());
         let why = format!("User {user:?} cannot {verb} path {path:?}");
-        return ApiError::forbidden(&GroupResource::default(), "", why);
+        return ApiError::forbidden(&GroupResource::default(), "", because(why, reason));
     };
     let place = match asked.namespace.as_str() {
         "" => "at the cluster scope".to_owned(),
@@ -93,7 +96,7 @@ fn forbidden(request: &Parts, asked: Option<&Asked>, verb: Option<&str>, user: &
     };
     let name = asked.resource.name();
     let why = format!("User {user:?} cannot {verb} resource {name:?} in API group {GROUP:?} {place}");
-    ApiError::forbidden(&resource(asked), &asked.name, why)
+    ApiError::forbidden(&resource(asked), &asked.name, because(why, reason))
 }
 
 /// What there is to tell of.

@@ -204,6 +204,10 @@ impl Admission for Admitting<'_> {
         self.hand_on(&attributes);
         outcome?;
         drop_duplicate_owners(object.meta_mut(), When::AfterAdmission, self.warnings);
+        // As upstream: once nothing changes any more of what is handed out, and before it is held against the rules.
+        if self.target.info().group == api_types::rbac_v1::GROUP {
+            escalation::check(self.cx, self.target, &self.attributes, &**object, old).await?;
+        }
         Ok(())
     }
 
@@ -213,12 +217,8 @@ impl Admission for Admitting<'_> {
         object: Option<&dyn Object>,
         old: Option<&dyn Object>,
     ) -> Result<(), ApiError> {
-        match (object, self.target.info().group) {
-            (Some(object), api_types::rbac_v1::GROUP) => {
-                escalation::check(self.cx, self.target, &self.attributes, object, old).await?;
-            }
-            (Some(object), api_types::admissionregistration_v1::GROUP) => self.check_params(object, old).await?,
-            _ => {}
+        if let (Some(object), api_types::admissionregistration_v1::GROUP) = (object, self.target.info().group) {
+            self.check_params(object, old).await?;
         }
         if let (Some(object), Some(old), "status") = (object, old, self.subresource) {
             self.check_status(object, old).await?;

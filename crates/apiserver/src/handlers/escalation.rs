@@ -24,28 +24,34 @@ pub(super) async fn check(
     old: Option<&dyn Object>,
 ) -> Result<(), ApiError> {
     let Some(granting) = granting(object, old) else { return Ok(()) };
-    let meta = object.meta();
-    let write = Attributes { name: meta.name.clone(), namespace: meta.namespace.clone(), ..request.clone() };
-    if may_grant(&*cx.authorizer, &write, granting).await || holds(&cx.rbac, &write, granting).is_ok() {
+    if may_grant(&*cx.authorizer, request, granting).await || holds(&cx.rbac, request, granting).is_ok() {
         return Ok(());
     }
     // The mirrors may not have what was granted or made just now: nobody is refused for that.
-    let live = Rbac::new(LiveRoles::read(&cx.registry, &write.namespace).await?);
-    holds(&live, &write, granting).map_err(|error| match error {
+    let live = Rbac::new(LiveRoles::read(&cx.registry, &request.namespace).await?);
+    holds(&live, request, granting).map_err(|error| match error {
         // Told as of the resource that is written, as upstream tells it.
         EscalationError::RoleNotFound(name) => {
-            let written = GroupResource { group: GROUP.into(), resource: write.resource.clone().into() };
+            let written = GroupResource { group: GROUP.into(), resource: request.resource.clone().into() };
             ApiError::not_found(&written, &name)
         }
-        EscalationError::Forbidden(text) => ApiError::forbidden(target.resource.group_resource(), &meta.name, text),
+        EscalationError::NoNamespace => ApiError::bad_request(error.to_string()),
+        EscalationError::UnknownKind(_) => ApiError::unclassified(error.to_string()),
+        EscalationError::Forbidden(text) => {
+            ApiError::forbidden(target.resource.group_resource(), &object.meta().name, text)
+        }
     })
 }
 
-/// What a write hands out; nothing where it leaves alone what was handed out before.
+/// What a write hands out; nothing where it changes no more than garbage collection does. Labels count: by those of a cluster
+/// role others gather its rules.
 fn granting<'a>(object: &'a dyn Object, old: Option<&dyn Object>) -> Option<Granting<'a>> {
     let changed = |fields: &[&str]| {
         let differs = |old: &dyn Object| {
-            fields.iter().any(|field| reflect::differs_in(object.as_reflect(), old.as_reflect(), field))
+            let (new_meta, old_meta) = (object.meta(), old.meta());
+            new_meta.labels != old_meta.labels
+                || new_meta.annotations != old_meta.annotations
+                || fields.iter().any(|field| reflect::differs_in(object.as_reflect(), old.as_reflect(), field))
         };
         old.is_none_or(differs)
     };
@@ -53,10 +59,11 @@ fn granting<'a>(object: &'a dyn Object, old: Option<&dyn Object>) -> Option<Gran
         return changed(&["rules"]).then_some(Granting::Rules(&role.rules));
     }
     if let Some(role) = object.downcast_ref::<ClusterRole>() {
-        let had =
-            old.and_then(|old| old.downcast_ref::<ClusterRole>()).is_some_and(|old| old.aggregation_rule.is_some());
-        let aggregates = had || role.aggregation_rule.is_some();
-        let of = if aggregates { Granting::Aggregated(&role.rules) } else { Granting::Rules(&role.rules) };
+        let gathers = |role: &ClusterRole| {
+            role.aggregation_rule.as_ref().is_some_and(|rule| !rule.cluster_role_selectors.is_empty())
+        };
+        let had = old.and_then(|old| old.downcast_ref::<ClusterRole>()).is_some_and(gathers);
+        let of = if had || gathers(role) { Granting::Aggregated(&role.rules) } else { Granting::Rules(&role.rules) };
         return changed(&["rules", "aggregationRule"]).then_some(of);
     }
     let binding = object.downcast_ref::<RoleBinding>().map(|binding| &binding.role_ref);

@@ -14,7 +14,7 @@ use http::StatusCode;
 
 use super::evaluate::evaluate;
 use super::validate;
-use super::virtual_write::{admit, expect_post};
+use super::virtual_write::{Passing, expect_post};
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::respond;
@@ -42,12 +42,13 @@ impl Endpoint for SubjectAccessReviews {
     async fn serve(&self, cx: &Arc<ApiCx>, mut request: Request<Authorized>) -> Result<Response, ApiError> {
         let options = expect_post(&request)?;
         let mut review: SubjectAccessReview = request.decode().await?;
-        admit(cx, &request, &options, &mut review).await?;
+        let passing = Passing::begin(cx, &request, &options, &mut review).await?;
         let (spec, mut errors) = (&review.spec, ErrorList::default());
         let (resource, path) = (spec.resource_attributes.as_ref(), spec.non_resource_attributes.as_ref());
         validate::attributes(Some((&spec.user, &spec.groups)), resource, path, &mut errors);
         validate::metadata(&review.metadata, false, &mut errors);
         validate::refuse(&errors)?;
+        passing.end(&review).await?;
         review.status = evaluate(&**cx.authorizer(), user_of(spec), resource, path).await;
         respond::object(request.preferences(), StatusCode::CREATED, &review)
     }
@@ -70,9 +71,10 @@ impl Endpoint for LocalSubjectAccessReviews {
                 "the namespace of the provided object does not match the namespace sent on the request",
             ));
         }
-        admit(cx, &request, &options, &mut review).await?;
+        let passing = Passing::begin(cx, &request, &options, &mut review).await?;
         let spec = &review.spec;
         check_local(&review)?;
+        passing.end(&review).await?;
         review.status = evaluate(&**cx.authorizer(), user_of(spec), spec.resource_attributes.as_ref(), None).await;
         respond::object(request.preferences(), StatusCode::CREATED, &review)
     }
@@ -102,12 +104,13 @@ impl Endpoint for SelfSubjectAccessReviews {
     async fn serve(&self, cx: &Arc<ApiCx>, mut request: Request<Authorized>) -> Result<Response, ApiError> {
         let options = expect_post(&request)?;
         let mut review: SelfSubjectAccessReview = request.decode().await?;
-        admit(cx, &request, &options, &mut review).await?;
+        let passing = Passing::begin(cx, &request, &options, &mut review).await?;
         let (spec, mut errors) = (&review.spec, ErrorList::default());
         let (resource, path) = (spec.resource_attributes.as_ref(), spec.non_resource_attributes.as_ref());
         validate::attributes(None, resource, path, &mut errors);
         validate::metadata(&review.metadata, false, &mut errors);
         validate::refuse(&errors)?;
+        passing.end(&review).await?;
         review.status = evaluate(&**cx.authorizer(), request.user().clone(), resource, path).await;
         respond::object(request.preferences(), StatusCode::CREATED, &review)
     }

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use component_base::serving::Response;
 use http::StatusCode;
 
-use super::virtual_write::{admit, expect_post};
+use super::virtual_write::{Passing, expect_post};
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::respond;
@@ -23,7 +23,7 @@ impl Endpoint for SelfSubjectReviews {
     async fn serve(&self, cx: &Arc<ApiCx>, mut request: Request<Authorized>) -> Result<Response, ApiError> {
         let options = expect_post(&request)?;
         let mut review: SelfSubjectReview = request.decode().await?;
-        admit(cx, &request, &options, &mut review).await?;
+        Passing::begin(cx, &request, &options, &mut review).await?.end(&review).await?;
         let answer = SelfSubjectReview {
             metadata: ObjectMeta { creation_timestamp: cx.clock().wall().into(), ..ObjectMeta::default() },
             status: SelfSubjectReviewStatus { user_info: UserInfo::clone(request.user()) },

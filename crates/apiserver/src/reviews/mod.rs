@@ -14,7 +14,7 @@ use crate::routes::Routes;
 use validate::AUTHORIZATION;
 
 pub(crate) use evaluate::decide;
-pub(crate) use virtual_write::{admit, expect_post};
+pub(crate) use virtual_write::{Passing, expect_post};
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
 

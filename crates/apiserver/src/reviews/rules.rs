@@ -9,7 +9,7 @@ use authz::RuleSet;
 use component_base::serving::Response;
 use http::StatusCode;
 
-use super::virtual_write::{admit, expect_post};
+use super::virtual_write::{Passing, expect_post};
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::respond;
@@ -23,10 +23,11 @@ impl Endpoint for SelfSubjectRulesReviews {
     async fn serve(&self, cx: &Arc<ApiCx>, mut request: Request<Authorized>) -> Result<Response, ApiError> {
         let options = expect_post(&request)?;
         let mut review: SelfSubjectRulesReview = request.decode().await?;
-        admit(cx, &request, &options, &mut review).await?;
+        let passing = Passing::begin(cx, &request, &options, &mut review).await?;
         if review.spec.namespace.is_empty() {
             return Err(ApiError::bad_request("no namespace on request"));
         }
+        passing.end(&review).await?;
         let set = cx.authorizer().rules_for(request.user(), &review.spec.namespace);
         let answer = SelfSubjectRulesReview { status: status(set), ..SelfSubjectRulesReview::default() };
         respond::object(request.preferences(), StatusCode::CREATED, &answer)

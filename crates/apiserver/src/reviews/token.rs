@@ -9,7 +9,7 @@ use authn::AuthnError;
 use component_base::serving::Response;
 use http::StatusCode;
 
-use super::virtual_write::{admit, expect_post};
+use super::virtual_write::{Passing, expect_post};
 use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::respond;
@@ -23,6 +23,7 @@ impl Endpoint for TokenReviews {
     async fn serve(&self, cx: &Arc<ApiCx>, mut request: Request<Authorized>) -> Result<Response, ApiError> {
         let options = expect_post(&request)?;
         let mut review: TokenReview = request.decode().await?;
+        let passing = Passing::begin(cx, &request, &options, &mut review).await?;
         if !request.info().namespace.is_empty() {
             let namespace = &request.info().namespace;
             return Err(ApiError::bad_request(format!("namespace is not allowed on this type: {namespace}")));
@@ -30,7 +31,7 @@ impl Endpoint for TokenReviews {
         if review.spec.token.is_empty() {
             return Err(ApiError::bad_request("token is required for TokenReview in authentication"));
         }
-        admit(cx, &request, &options, &mut review).await?;
+        passing.end(&review).await?;
         review.status = evaluate(cx, &review).await?;
         respond::object(request.preferences(), StatusCode::CREATED, &review)
     }

@@ -25,21 +25,53 @@ pub(crate) fn expect_post(request: &Request<Authorized>) -> Result<WriteOptions,
     WriteOptions::of_write("CreateOptions", request.query(), request.user_agent())
 }
 
-/// Records the writer's fields, which answers show although nothing is kept, and passes the object through admission.
-///
-/// # Errors
-/// What a plugin refused with.
-pub(crate) async fn admit(
-    cx: &ApiCx,
-    request: &Request<Authorized>,
-    options: &WriteOptions,
-    object: &mut dyn Object,
-) -> Result<(), ApiError> {
+/// A creation that is on its way: who may change the object has done so.
+pub(crate) struct Passing<'a> {
+    cx: &'a ApiCx,
+    request: &'a Request<Authorized>,
+    attributes: admission::Attributes,
+}
+
+impl<'a> Passing<'a> {
+    /// Records the writer's fields, which answers show although nothing is kept, and passes the object through mutating
+    /// admission. What the object has to be like is looked at after that.
+    ///
+    /// # Errors
+    /// What a plugin refused with.
+    pub(crate) async fn begin(
+        cx: &'a ApiCx,
+        request: &'a Request<Authorized>,
+        options: &WriteOptions,
+        object: &mut dyn Object,
+    ) -> Result<Self, ApiError> {
+        let info = request.info();
+        let ownership = Ownership::of_virtual(object, &info.subresource, cx.clock().wall().into());
+        ownership.track(None, object, &options.manager);
+        let passing = Self { cx, request, attributes: attributes(request, options, object) };
+        let outcome = cx.admission().mutate(&passing.attributes, Some(object), None).await;
+        passing.hand_on();
+        outcome.map(|()| passing)
+    }
+
+    /// Passes the object, as it is answered, through validating admission.
+    ///
+    /// # Errors
+    /// What a plugin refused with.
+    pub(crate) async fn end(self, object: &dyn Object) -> Result<(), ApiError> {
+        let outcome = self.cx.admission().validate(&self.attributes, Some(object), None).await;
+        self.hand_on();
+        outcome
+    }
+
+    fn hand_on(&self) {
+        plugin_notes::hand_on(&self.attributes, self.request.warnings(), self.request.audited().context());
+    }
+}
+
+fn attributes(request: &Request<Authorized>, options: &WriteOptions, object: &dyn Object) -> admission::Attributes {
     let info = request.info();
-    let ownership = Ownership::of_virtual(object, &info.subresource, cx.clock().wall().into());
-    ownership.track(None, object, &options.manager);
     let name = if info.name.is_empty() { object.meta().name.clone() } else { info.name.clone() };
-    let attributes = admission::Attributes {
+    admission::Attributes {
         operation: admission::Operation::Create,
         group: info.group.clone(),
         version: info.version.clone(),
@@ -60,11 +92,5 @@ pub(crate) async fn admit(
         annotations: admission::Annotations::default(),
         findings: admission::Findings::default(),
         rounds: admission::Rounds::default(),
-    };
-    let mut outcome = cx.admission().mutate(&attributes, Some(object), None).await;
-    if outcome.is_ok() {
-        outcome = cx.admission().validate(&attributes, Some(object), None).await;
     }
-    plugin_notes::hand_on(&attributes, request.warnings(), request.audited().context());
-    outcome
 }

@@ -1,5 +1,6 @@
 //! Admission webhooks: what they are asked, and what becomes of their answers.
 
+use pki::{KeyAlgorithm, PrivateKey};
 use serde_json::{Value, json};
 
 use super::harness::Api;
@@ -91,6 +92,49 @@ async fn every_verb_is_told_with_its_objects() {
         server.asked().iter().map(|own| own.request["oldObject"]["metadata"]["name"].clone()).collect();
     names.sort_by_key(ToString::to_string);
     assert!(names.contains(&json!("one")) && names.contains(&json!("two")), "{names:?}");
+}
+
+/// As upstream: rules come before those who may only refuse, who are shown what the server fills in.
+#[tokio::test]
+async fn what_is_never_stored_is_told_as_it_is_answered() {
+    let (dir, key) = (tempfile::tempdir().unwrap(), PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap());
+    let file = dir.path().join("sa.key");
+    key.store(&file).unwrap();
+    let api = Api::with(|config| {
+        config.service_accounts.issuers = vec!["https://kubernetes.default.svc".to_owned()];
+        config.service_accounts.api_audiences = config.service_accounts.issuers.clone();
+        config.service_accounts.signing_key_file = Some(file);
+    })
+    .await;
+    let server = ReviewServer::start(Reply::Response(json!({"allowed": false, "status": {"message": "no"}})));
+    let rules = json!({"rules": [{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"],
+        "resources": ["subjectaccessreviews", "localsubjectaccessreviews", "selfsubjectrulesreviews", "serviceaccounts/token"]}]});
+    configure(&api, "validating", "c", &[server.webhook("w", &rules)]).await;
+    let group = "/apis/authorization.k8s.io/v1";
+    let (bad, good) =
+        (json!({"spec": {}}), json!({"spec": {"user": "u", "nonResourceAttributes": {"path": "/", "verb": "get"}}}));
+    let local = format!("{group}/namespaces/default/localsubjectaccessreviews");
+    let token = "/api/v1/namespaces/default/serviceaccounts/default/token";
+    let seconds = |seconds: u32| json!({"spec": {"expirationSeconds": seconds}});
+    for (path, body, code, asked) in [
+        (format!("{group}/subjectaccessreviews"), &bad, 422, 0),
+        (format!("{group}/subjectaccessreviews"), &good, 400, 1),
+        (local, &bad, 422, 0),
+        (format!("{group}/selfsubjectrulesreviews"), &bad, 400, 0),
+        (token.to_owned(), &seconds(1), 422, 0),
+        (token.to_owned(), &json!({"metadata": {"name": "other"}}), 422, 0),
+        (token.replace("/default/token", "/absent/token"), &seconds(3600), 404, 0),
+        (token.to_owned(), &seconds(3600), 400, 1),
+    ] {
+        let answer = api.post(&path, &body.to_string()).await;
+        assert_eq!((answer.code, server.asked().len()), (code, asked), "{path} {body}: {}", answer.text);
+    }
+    server.reply(Reply::allows());
+    assert_eq!(api.post(token, &seconds(3600).to_string()).await.code, 201);
+    let [asked] = server.asked().try_into().expect("one question");
+    let object = &asked.request["object"];
+    assert_eq!(object["metadata"]["name"], "default");
+    assert_eq!(object["spec"]["audiences"], json!(["https://kubernetes.default.svc"]));
 }
 
 #[tokio::test]

@@ -102,6 +102,64 @@ async fn what_was_made_or_granted_just_now_is_handed_on() {
     }
 }
 
+/// Labels hand out, too: those of cluster roles have their rules gathered by others.
+#[tokio::test(start_paused = true)]
+async fn nobody_hands_out_what_they_do_not_hold() {
+    let api = Api::start().await;
+    let group = "/apis/rbac.authorization.k8s.io/v1";
+    let own = r#"{"metadata":{"name":"own"},"rules":[
+        {"apiGroups":["rbac.authorization.k8s.io"],"resources":["*"],"verbs":["create","update","patch"]},
+        {"apiGroups":["rbac.authorization.k8s.io"],"resources":["roles"],"resourceNames":["mine"],"verbs":["escalate"]}]}"#;
+    let bound = r#"{"metadata":{"name":"own"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"own"},
+        "subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"alice"}]}"#;
+    assert_eq!(api.post(&format!("{group}/clusterroles"), own).await.code, 201);
+    assert_eq!(api.post(&format!("{group}/clusterrolebindings"), bound).await.code, 201);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let (grants, gathers) =
+        ("is attempting to grant RBAC permissions not currently held", "must have cluster-admin privileges");
+    let rules = r#""rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["list"]}]"#;
+    let of = |kind: &str| format!(r#"{{"metadata":{{"name":"x"}},"roleRef":{{"kind":"{kind}","name":"view"}}}}"#);
+    let role = |name: &str| format!(r#"{{"metadata":{{"name":"{name}","namespace":"default"}},{rules}}}"#);
+    let gathering = |selectors: &str, rules: &str| {
+        format!(r#"{{"metadata":{{"name":"g"}},"aggregationRule":{{"clusterRoleSelectors":[{selectors}]}},{rules}}}"#)
+    };
+    let (roles, bindings) = ("POST {group}/namespaces/default/roles", "POST {group}/namespaces/default/rolebindings");
+    let (cluster_roles, admin) = ("POST {group}/clusterroles", "PATCH {group}/clusterroles/cluster-admin");
+    for (what, request, body, code, text) in [
+        ("a label", admin, r#"{"metadata":{"labels":{"a":"b"}}}"#.to_owned(), 403, grants),
+        ("an annotation", admin, r#"{"metadata":{"annotations":{"a":"b"}}}"#.to_owned(), 403, grants),
+        ("what a collector changes", admin, r#"{"metadata":{"finalizers":["a.b/c"]}}"#.to_owned(), 200, ""),
+        ("a name that is not in the path", roles, role("mine"), 403, grants),
+        ("one that is", "PUT {group}/namespaces/default/roles/mine", role("mine"), 201, ""),
+        ("a kind that is none", bindings, of("Foo"), 500, "unsupported role reference kind: \"Foo\""),
+        (
+            "a role without namespace",
+            "POST {group}/clusterrolebindings",
+            of("Role"),
+            400,
+            "Namespace parameter required.",
+        ),
+        ("gathered", cluster_roles, gathering(r#"{"matchLabels":{"a":"b"}}"#, r#""rules":[]"#), 403, gathers),
+        ("gathered, and more", cluster_roles, gathering(r#"{"matchLabels":{"a":"b"}}"#, rules), 403, grants),
+        (
+            "gathered from nothing",
+            cluster_roles,
+            gathering("", r#""rules":[]"#),
+            422,
+            "at least one clusterRoleSelector required",
+        ),
+    ] {
+        let mut headers = vec![("authorization", "Bearer alice")];
+        if request.starts_with("PATCH") {
+            headers.push(("content-type", "application/merge-patch+json"));
+        }
+        let (answered, message) = api.send(&request.replace("{group}", group), &headers, body).await.refusal();
+        assert!(answered == code && message.contains(text), "{what}: {answered} {message}");
+    }
+    let by_admin = api.post(&format!("{group}/namespaces/default/rolebindings"), &of("Foo")).await;
+    assert_eq!(by_admin.code, 422, "who may do anything is told of the rule: {}", by_admin.text);
+}
+
 #[tokio::test(start_paused = true)]
 async fn nodes_read_what_their_pods_need() {
     let api = Api::start().await;

@@ -14,12 +14,17 @@ fn invalid(name: &str, errors: &ErrorList) -> Result<(), ApiError> {
     if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid(&kind, name, errors)) }
 }
 
-/// Name and namespace, where the request has them, are those of the path.
-pub(super) fn names(meta: &ObjectMeta, name: &str, namespace: &str) -> Result<(), ApiError> {
+/// The namespace, where the request has one, is that of the path.
+pub(super) fn namespace(meta: &ObjectMeta, namespace: &str) -> Result<(), ApiError> {
     if !meta.namespace.is_empty() && meta.namespace != namespace {
         let text = "the namespace of the provided object does not match the namespace sent on the request";
         return Err(ApiError::bad_request(text));
     }
+    Ok(())
+}
+
+/// The name, where the request has one, is that of the path.
+pub(super) fn name(meta: &ObjectMeta, name: &str) -> Result<(), ApiError> {
     let (at, mut errors) = (Path::new("metadata"), ErrorList::default());
     if !meta.name.is_empty() && meta.name != name {
         let detail = "must match the service account name if specified";
@@ -59,11 +64,10 @@ mod tests {
     #[test]
     fn rules_have_upstreams_texts() {
         let meta = ObjectMeta { name: "a".into(), namespace: "n".into(), uid: "1".into(), ..ObjectMeta::default() };
-        assert!(names(&meta, "a", "n").is_ok());
-        let error = names(&meta, "b", "n").unwrap_err();
+        assert!(name(&meta, "a").is_ok() && namespace(&meta, "n").is_ok());
+        let error = name(&meta, "b").unwrap_err();
         assert!(error.message.ends_with("must match the service account name if specified"), "{error}");
-        let error = names(&meta, "b", "other").unwrap_err();
-        assert_eq!(error.code, 400, "the namespace is looked at first: {error}");
+        assert_eq!(namespace(&meta, "other").unwrap_err().code, 400);
         assert_eq!((other_uid("", &meta), other_uid("1", &meta)), (None, None));
         let error = refuse_uid(&meta, &other_uid("2", &meta).expect("another"));
         assert_eq!(

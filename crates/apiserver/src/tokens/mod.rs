@@ -20,7 +20,7 @@ use crate::chain::{Authorized, Request};
 use crate::cx::ApiCx;
 use crate::gates;
 use crate::respond;
-use crate::reviews::{admit, expect_post};
+use crate::reviews::{Passing, expect_post};
 use crate::routes::{Endpoint, Routes};
 use stored::read;
 
@@ -42,16 +42,18 @@ impl Endpoint for Tokens {
         let info = Arc::clone(request.info());
         let mut token: TokenRequest = request.decode().await?;
         api_machinery::defaults::fill(token.as_reflect_mut());
-        check::names(&token.metadata, &info.name, &info.namespace)?;
+        check::namespace(&token.metadata, &info.namespace)?;
+        // A node may leave the audiences to the server, and only then get the server's: it is judged before they are filled in.
+        let passing = Passing::begin(cx, &request, &options, &mut token).await?;
+        check::name(&token.metadata, &info.name)?;
         let account: ServiceAccount = read(cx.registry(), "serviceaccounts", &info.namespace, &info.name).await?;
         if let Some(differs) = check::other_uid(&token.metadata.uid, &account.metadata) {
             judge_uid(cx, &request, &account.metadata, &differs)?;
         }
-        // Before the audiences are filled in: a node may leave them to the server, and only then get the server's.
-        admit(cx, &request, &options, &mut token).await?;
         fill(cx, &mut token, &account.metadata);
         let seconds = token.spec.expiration_seconds.unwrap_or_default();
         check::expiration(seconds)?;
+        passing.end(&token).await?;
         let issued = issue(cx, issuer, &token, &account.metadata).await?;
         let audit = request.audited().context();
         audit.annotate("authentication.kubernetes.io/issued-credential-id", &format!("JTI={}", issued.id));

@@ -8,6 +8,10 @@ use super::{Rbac, RoleSource, covers, is_cluster_admin};
 
 use crate::{Attributes, Authorizer, Decision, aggregate, in_group};
 
+/// The kinds that a binding may refer to.
+const ROLE: &str = "Role";
+const CLUSTER_ROLE: &str = "ClusterRole";
+
 /// Why a write of a role or binding was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EscalationError {
@@ -17,6 +21,12 @@ pub enum EscalationError {
     /// The role of this name that a binding refers to does not exist.
     #[error("{0:?} not found")]
     RoleNotFound(String),
+    /// A binding of the cluster refers to a role of a namespace.
+    #[error("Namespace parameter required.")]
+    NoNamespace,
+    /// A binding refers to something of this kind, which is none of roles.
+    #[error("unsupported role reference kind: {0:?}")]
+    UnknownKind(String),
 }
 
 /// What a write of a role or binding hands out.
@@ -31,18 +41,25 @@ pub enum Granting<'a> {
 }
 
 /// Whether the caller of `write` may grant whatever it holds itself: it may `escalate` the role that it writes, or `bind`
-/// the one that it refers to.
+/// the one that it refers to. A role is known by the name in the request's path, which has none where one is created.
 pub async fn may_grant(authorizer: &dyn Authorizer, write: &Attributes, granting: Granting<'_>) -> bool {
+    if in_group(&write.user, "system:masters") {
+        return true;
+    }
+    let asked = |verb: &str| Attributes { verb: verb.into(), version: "*".into(), ..write.clone() };
     let asked = match granting {
-        Granting::Rules(_) | Granting::Aggregated(_) => Attributes { verb: "escalate".into(), ..write.clone() },
-        Granting::Role(role) => Attributes {
-            verb: "bind".into(),
-            resource: if role.kind == "Role" { "roles".into() } else { "clusterroles".into() },
-            name: role.name.clone(),
-            ..write.clone()
-        },
+        Granting::Rules(_) | Granting::Aggregated(_) => asked("escalate"),
+        Granting::Role(role) => {
+            let resource = match role.kind.as_str() {
+                ROLE => "roles",
+                CLUSTER_ROLE => "clusterroles",
+                _ => return false,
+            };
+            let (group, name) = (role.api_group.clone(), role.name.clone());
+            Attributes { group, resource: resource.into(), name, ..asked("bind") }
+        }
     };
-    in_group(&write.user, "system:masters") || authorizer.authorize(&asked).await.decision == Decision::Allow
+    authorizer.authorize(&asked).await.decision == Decision::Allow
 }
 
 /// Checks that the caller of `write` holds what it grants, in the namespace of the write; empty for the cluster.
@@ -52,17 +69,31 @@ pub async fn may_grant(authorizer: &dyn Authorizer, write: &Attributes, granting
 pub fn holds<S: RoleSource>(rbac: &Rbac<S>, write: &Attributes, granting: Granting<'_>) -> Result<(), EscalationError> {
     let (owned, errors) = rbac.rules_of(&write.user, &write.namespace);
     let missing = match granting {
-        Granting::Aggregated(_) if !is_cluster_admin(&owned) => {
-            let text = "must have cluster-admin privileges to use the aggregationRule";
-            return Err(EscalationError::Forbidden(text.to_owned()));
-        }
         Granting::Rules(rules) | Granting::Aggregated(rules) => covers(&owned, rules),
-        Granting::Role(role) => {
-            let referred = rbac.rules_of_reference(role, &write.namespace);
-            covers(&owned, &referred.map_err(|_| EscalationError::RoleNotFound(role.name.clone()))?)
-        }
+        Granting::Role(role) => covers(&owned, &referred(rbac, role, &write.namespace)?),
     };
-    if missing.is_empty() { Ok(()) } else { Err(EscalationError::Forbidden(refusal(write, &missing, errors))) }
+    if !missing.is_empty() {
+        return Err(EscalationError::Forbidden(refusal(write, &missing, errors)));
+    }
+    if matches!(granting, Granting::Aggregated(_)) && !is_cluster_admin(&owned) {
+        let text = "must have cluster-admin privileges to use the aggregationRule";
+        return Err(EscalationError::Forbidden(text.to_owned()));
+    }
+    Ok(())
+}
+
+/// The rules of the role that a binding refers to; of the cluster where there is no namespace.
+fn referred<S: RoleSource>(
+    rbac: &Rbac<S>,
+    role: &RoleRef,
+    namespace: &str,
+) -> Result<Vec<PolicyRule>, EscalationError> {
+    match role.kind.as_str() {
+        ROLE if namespace.is_empty() => return Err(EscalationError::NoNamespace),
+        ROLE | CLUSTER_ROLE => {}
+        kind => return Err(EscalationError::UnknownKind(kind.to_owned())),
+    }
+    rbac.rules_of_reference(role, namespace).map_err(|_| EscalationError::RoleNotFound(role.name.clone()))
 }
 
 /// Tells what is missing, and which roles could not be found. These are told as of the resource that is written: upstream

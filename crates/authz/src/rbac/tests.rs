@@ -123,6 +123,8 @@ fn nobody_grants_what_they_do_not_hold() {
     let gathered = holds(&rbac, &write, Granting::Aggregated(&held)).unwrap_err().to_string();
     assert_eq!(gathered, "must have cluster-admin privileges to use the aggregationRule");
     let more = [rule(&["get", "list"], &[""], &["pods"])];
+    let gathered = holds(&rbac, &write, Granting::Aggregated(&more)).unwrap_err().to_string();
+    assert!(gathered.contains("not currently held"), "what it grants itself is looked at first: {gathered}");
     let refused = holds(&rbac, &write, Granting::Rules(&more)).unwrap_err().to_string();
     assert_eq!(
         refused,
@@ -132,6 +134,11 @@ fn nobody_grants_what_they_do_not_hold() {
     let reference = RoleRef { kind: "ClusterRole".into(), name: "missing".into(), ..RoleRef::default() };
     let missing = holds(&rbac, &write, Granting::Role(&reference)).unwrap_err();
     assert_eq!(missing, EscalationError::RoleNotFound("missing".into()));
+    let of = |kind: &str| RoleRef { kind: kind.into(), name: "x".into(), ..RoleRef::default() };
+    let unknown = holds(&rbac, &write, Granting::Role(&of("Foo"))).unwrap_err();
+    assert_eq!(unknown.to_string(), "unsupported role reference kind: \"Foo\"");
+    let of_cluster = Attributes { namespace: String::new(), ..write };
+    assert_eq!(holds(&rbac, &of_cluster, Granting::Role(&of("Role"))), Err(EscalationError::NoNamespace));
 }
 
 #[test]

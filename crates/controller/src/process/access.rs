@@ -5,7 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_machinery::gvk::GroupResource;
+use api_machinery::json;
+use api_machinery::meta::{Status, StatusDetails};
 use api_machinery::object::Object;
+use api_machinery::status::ApiError;
 use api_types::authentication_v1::UserInfo;
 use api_types::authorization_v1::{
     NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
@@ -14,12 +18,12 @@ use arc_swap::ArcSwap;
 use base::{Rng, SharedClock};
 use client::{Client, ClientConfig, ClientCx, ClientError, ConfigError};
 use component_base::flags::{Errors, Options, check_uid_headers};
-use component_base::serving::{Response, text};
+use component_base::serving::{Response, full, text};
 use component_base::shared_gates::{REMOTE_UID, SUBJECT_UID};
 use component_base::tls::CaFile;
 use component_base::{Feature, Gates};
-use http::StatusCode;
 use http::request::Parts;
+use http::{HeaderValue, StatusCode, header};
 use parking_lot::Mutex;
 use pki::{CaBundle, CaPool, KeyedDigest};
 use tokio::time::Instant;
@@ -116,7 +120,7 @@ pub struct Access {
     digest: KeyedDigest,
     clock: SharedClock,
     users: Mutex<HashMap<Key, (UserInfo, Instant)>>,
-    decisions: Mutex<HashMap<Key, (bool, Instant)>>,
+    decisions: Mutex<HashMap<Key, (Judgement, Instant)>>,
 }
 
 struct Ttl {
@@ -175,10 +179,14 @@ impl Access {
         let (verb, path) = (verb(request), request.uri.path());
         match self.decide(request, None).await {
             Ok(()) => None,
-            Err(Refusal::Unauthorized) => Some(text(StatusCode::UNAUTHORIZED, "Unauthorized\n")),
-            Err(Refusal::Forbidden(user)) => {
-                let message = format!("forbidden: User {user:?} cannot {verb} path {path:?}\n");
-                Some(text(StatusCode::FORBIDDEN, message))
+            Err(Refusal::Unauthorized) => Some(status(&ApiError::unauthorized("Unauthorized"))),
+            Err(Refusal::Forbidden(user, reason)) => {
+                let why = because(format!("User {user:?} cannot {verb} path {path:?}"), &reason);
+                Some(status(&ApiError::forbidden(&GroupResource::default(), "", why)))
+            }
+            Err(Refusal::Undecided(error)) => {
+                let why = format!("Internal Server Error: {path:?}: {error}\n");
+                Some(text(StatusCode::INTERNAL_SERVER_ERROR, why))
             }
         }
     }
@@ -199,7 +207,11 @@ impl Access {
             let (path, verb) = (path.to_owned(), verb(request));
             spec.non_resource_attributes = Some(NonResourceAttributes { path, verb });
         }
-        if self.allowed(&user, spec).await { Ok(()) } else { Err(Refusal::Forbidden(user.username)) }
+        match self.judged(&user, spec).await {
+            Ok(Judgement { allowed: true, .. }) => Ok(()),
+            Ok(judgement) => Err(Refusal::Forbidden(user.username, judgement.reason)),
+            Err(error) => Err(Refusal::Undecided(error.to_string())),
+        }
     }
 
     /// Believes the certificates that the cluster's API servers say are to be believed, from now on and with every change,
@@ -254,8 +266,8 @@ impl Access {
         Ok(user)
     }
 
-    async fn allowed(&self, user: &UserInfo, mut spec: SubjectAccessReviewSpec) -> bool {
-        let Some(client) = &self.reviews else { return false };
+    async fn judged(&self, user: &UserInfo, mut spec: SubjectAccessReviewSpec) -> Result<Judgement, ClientError> {
+        let Some(client) = &self.reviews else { return Ok(Judgement::default()) };
         spec.user.clone_from(&user.username);
         spec.uid.clone_from(&user.uid);
         spec.groups.clone_from(&user.groups);
@@ -263,22 +275,46 @@ impl Access {
         let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
         let asked = (&review as &dyn Object).to_json();
         let (key, now) = (self.digest.of([asked.as_bytes()]), self.clock.monotonic());
-        if let Some(allowed) = recall(&self.decisions, &key, now) {
-            return allowed;
+        if let Some(judgement) = recall(&self.decisions, &key, now) {
+            return Ok(judgement);
         }
-        match client.all::<SubjectAccessReview>().create(&review).await {
-            Ok(answer) => {
-                let allowed = answer.status.allowed;
-                let ttl = if allowed { self.ttl.allowed } else { self.ttl.denied };
-                remember(&self.decisions, key, allowed, now + ttl);
-                allowed
-            }
-            Err(error) => {
-                tracing::error!(%error, "Reviewing access failed");
-                false
-            }
-        }
+        let answer = client.all::<SubjectAccessReview>().create(&review).await.inspect_err(|error| {
+            tracing::error!(%error, "Reviewing access failed");
+        })?;
+        let judgement = Judgement { allowed: answer.status.allowed, reason: answer.status.reason };
+        let ttl = if judgement.allowed { self.ttl.allowed } else { self.ttl.denied };
+        remember(&self.decisions, key, judgement.clone(), now + ttl);
+        Ok(judgement)
     }
+}
+
+/// What the API server said of a request.
+#[derive(Debug, Clone, Default)]
+struct Judgement {
+    allowed: bool,
+    reason: String,
+}
+
+/// What somebody may not, and why, where that was told.
+#[must_use]
+pub fn because(what: String, reason: &str) -> String {
+    if reason.is_empty() { what } else { format!("{what}: {reason}") }
+}
+
+/// A refusal in the form in which API servers send it.
+fn status(error: &ApiError) -> Response {
+    let status = Status {
+        status: "Failure".to_owned(),
+        message: error.message.clone(),
+        reason: error.reason.to_string(),
+        details: error.details.as_ref().map(|_| StatusDetails::default()),
+        code: error.code.into(),
+        ..Status::default()
+    };
+    let mut response = Response::new(full(json::encode_typed("Status", "v1", &status) + "\n"));
+    *response.status_mut() = StatusCode::from_u16(error.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
 }
 
 /// Why a request may not go on.
@@ -286,8 +322,10 @@ impl Access {
 pub enum Refusal {
     /// It has a token that nobody vouches for.
     Unauthorized,
-    /// This user may not do that.
-    Forbidden(String),
+    /// This user may not do that, and why, where that is known.
+    Forbidden(String, String),
+    /// Nobody could say, and why.
+    Undecided(String),
 }
 
 fn verb(request: &Parts) -> String {

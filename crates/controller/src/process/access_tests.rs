@@ -94,6 +94,38 @@ async fn certificates_are_believed_as_api_servers_say() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn refusals_are_those_of_an_api_server() {
+    let server = FakeServer::new();
+    let access = access(&server, &options(Lookup::Skipped));
+    let forbidden = |reason: &str| {
+        let text = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"#;
+        let told = format!(r#""forbidden: User \"system:anonymous\" cannot get path \"/metrics\"{reason}""#);
+        format!("{text}{told},\"reason\":\"Forbidden\",\"details\":{{}},\"code\":403}}\n")
+    };
+    let unauthorized = "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",\
+                        \"message\":\"Unauthorized\",\"reason\":\"Unauthorized\",\"code\":401}\n";
+    for (token, failures, code, start) in [
+        (None, &[][..], 403, forbidden("")),
+        (Some("nobody's"), &[], 401, unauthorized.to_owned()),
+        (None, &[500], 500, "Internal Server Error: \"/metrics\": ".to_owned()),
+    ] {
+        server.fail_next("POST", failures);
+        let mut request = http::Request::builder().uri("/metrics");
+        if let Some(token) = token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let parts = request.body(()).expect("a request").into_parts().0;
+        let answer = access.refuse(&parts).await.expect("a refusal");
+        let (status, kind) = (answer.status().as_u16(), answer.headers()["content-type"].clone());
+        let body = http_body_util::BodyExt::collect(answer.into_body()).await.expect("a body").to_bytes();
+        let text = String::from_utf8_lossy(&body).into_owned();
+        assert_eq!(status, code, "{text}");
+        assert_eq!(kind, if code == 500 { "text/plain; charset=utf-8" } else { "application/json" });
+        assert!(text.starts_with(&start), "{text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn users_have_uids_as_the_gates_say() {
     let (server, clients, proxies) = (FakeServer::new(), authority("clients"), authority("proxies"));
     publish(

@@ -31,7 +31,7 @@ use component_base::zpages::Zpages;
 use component_base::{Gates, Lifecycle, Versions};
 use pki::{AltNames, CertificateAuthority, CertificateSpec, KeyAlgorithm, PrivateKey};
 
-pub use access::{Access, AccessError, AccessOptions, Refusal, UID_GATES};
+pub use access::{Access, AccessError, AccessOptions, Refusal, UID_GATES, because};
 pub use flags::{CLIENT, DELEGATION, GENERIC, TOLERANT_DELEGATION, leader_election_flags};
 
 /// How long a self-signed serving certificate is good for, as upstream.

@@ -51,8 +51,9 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
     let pods = build.watch::<Pod>().index(NODE_NAME, by_node).enqueue_keys(&queue, concerned).informer();
     let on_node = pods.clone();
     let tainted = move |change: &Change<Node>| {
-        let before = change.old().map(|old| no_execute(old.as_ref())).unwrap_or_default();
-        if before == no_execute(change.object()) {
+        // A node that goes changes nothing: what is planned stays, until the pods go or it comes back.
+        let is_same = change.old().is_some_and(|old| no_execute(old) == no_execute(change.object()));
+        if is_same || change.is_deleted() {
             return Vec::new();
         }
         let pods = on_node.by_index(NODE_NAME, &change.object().metadata.name);
@@ -138,24 +139,12 @@ impl Controller for TaintEviction {
             self.cancel(cx, key);
             return Ok(Next::Done);
         };
-        let taints = self.nodes.find("", &pod.spec.node_name).map(|node| no_execute(&node)).unwrap_or_default();
-        let time = match stay(&taints, &pod.spec.tolerations, self.comparing) {
-            Stay::ForEver => {
-                self.cancel(cx, key);
-                return Ok(Next::Done);
-            }
-            Stay::For(time) => time,
-        };
         let now = cx.clock.monotonic();
-        let plan = {
-            let mut plans = self.plans.lock();
-            // What was planned for an earlier pod of the name is none of this one's business.
-            let before = plans.get(key).filter(|(uid, _)| *uid == pod.metadata.uid).map(|(_, plan)| *plan);
-            let plan = replan(before, time, now);
-            plans.insert(key.clone(), (pod.metadata.uid.clone(), plan));
-            plan
+        let Some(plan) = self.plan(key, &pod, now) else {
+            self.cancel(cx, key);
+            return Ok(Next::Done);
         };
-        if !time.is_zero() && now < plan.fire {
+        if now < plan.fire {
             return Ok(Next::After(plan.fire - now));
         }
         if evict(cx, key, &pod).await? {
@@ -169,6 +158,21 @@ impl Controller for TaintEviction {
 }
 
 impl TaintEviction {
+    /// When the pod is to go, if it is. Of a node that is gone what was planned stays.
+    fn plan(&self, key: &ObjectKey, pod: &Pod, now: Instant) -> Option<Planned> {
+        let mut plans = self.plans.lock();
+        // What was planned for an earlier pod of the name is none of this one's business.
+        let before = plans.get(key).filter(|(uid, _)| *uid == pod.metadata.uid).map(|(_, plan)| *plan);
+        let Some(node) = self.nodes.find("", &pod.spec.node_name) else { return before };
+        let plan = match stay(&no_execute(&node), &pod.spec.tolerations, self.comparing) {
+            Stay::ForEver => return None,
+            Stay::For(Duration::ZERO) => Planned { start: now, fire: now },
+            Stay::For(time) => replan(before, time, now),
+        };
+        plans.insert(key.clone(), (pod.metadata.uid.clone(), plan));
+        Some(plan)
+    }
+
     fn cancel(&self, cx: &Cx, key: &ObjectKey) {
         let planned = self.plans.lock().remove(key);
         if planned.is_some_and(|(_, plan)| cx.clock.monotonic() < plan.fire) {
@@ -186,7 +190,7 @@ async fn evict(cx: &Cx, key: &ObjectKey, seen: &Pod) -> Result<bool, ClientError
     let mut left = TRIES;
     loop {
         left -= 1;
-        match evict_once(cx, key, &seen.metadata.uid, by_taint_manager).await {
+        match evict_once(cx, key, &seen.metadata.uid, by_taint_manager, || {}).await {
             Ok(deleted) => return Ok(deleted),
             Err(error) if error.is_not_found() => return Ok(false),
             Err(error) if left == 0 => return Err(error),
@@ -195,18 +199,21 @@ async fn evict(cx: &Cx, key: &ObjectKey, seen: &Pod) -> Result<bool, ClientError
     }
 }
 
-/// Says why in a condition, then deletes with the pod's own grace period. Says whether it was this pod, and still there.
+/// Says why in a condition, then deletes with the pod's own grace period. Says whether it was this pod, and still there;
+/// `announce` is called where it is, before anything is done.
 pub(crate) async fn evict_once(
     cx: &Cx,
     key: &ObjectKey,
     uid: &str,
     why: fn(&Pod) -> PodCondition,
+    announce: impl FnOnce() + Send,
 ) -> Result<bool, ClientError> {
     let pods = cx.client.namespaced::<Pod>(&key.namespace);
     let live = pods.get(&key.name).await?;
     if live.metadata.uid != uid || live.metadata.deletion_timestamp.is_some() {
         return Ok(false);
     }
+    announce();
     let mut changed = live.status.conditions.clone();
     if conditions::set(&mut changed, why(&live), Time::from(cx.clock.wall())) {
         let target: Vec<PodCondition> = changed.into_iter().filter(|one| one.type_ == "DisruptionTarget").collect();
@@ -342,6 +349,34 @@ mod tests {
         let events = running.server.objects("v1/events");
         let said: Vec<_> = events.iter().filter_map(|event| event["message"].as_str()).collect();
         assert!(said.contains(&"Cancelling deletion of Pod ns/gone"), "{said:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_planned_stays_when_the_node_goes_and_not_when_it_comes_back() {
+        for (comes_back, expected) in
+            [(false, (1, vec!["Marking for deletion Pod ns/p"])), (true, (0, vec!["Cancelling deletion of Pod ns/p"]))]
+        {
+            let running = Running::start(KNOWN);
+            let mut node = Node::default();
+            node.metadata.name = "n".into();
+            node.spec.taints.push(taint("a", NO_EXECUTE, at(1)));
+            running.put("v1/nodes", &node);
+            let mut pod = Pod { metadata: meta("p"), ..Pod::default() };
+            pod.spec.node_name = "n".into();
+            pod.spec.tolerations = vec![toleration("a", Some(300))];
+            running.put("v1/pods", &pod);
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            running.server.remove("v1/nodes", "", "n");
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            if comes_back {
+                node.spec.taints.clear();
+                running.put("v1/nodes", &node);
+            }
+            tokio::time::sleep(Duration::from_secs(300)).await;
+            let events = running.server.objects("v1/events");
+            let said = events.iter().filter_map(|event| event["message"].as_str()).collect();
+            assert_eq!((running.requests("DELETE", "p"), said), expected, "{comes_back}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

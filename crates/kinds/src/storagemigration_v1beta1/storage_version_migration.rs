@@ -81,8 +81,7 @@ fn state(status: &StorageVersionMigrationStatus) -> &'static str {
 fn validate_status(new: &StorageVersionMigrationStatus, old: &StorageVersionMigrationStatus) -> ErrorList {
     let (mut errors, path) = (ErrorList::new(), Path::new("status"));
     let (at, version) = (path.child("resourceVersion"), new.resource_version.as_str());
-    let well_formed =
-        version.bytes().all(|byte| byte.is_ascii_digit()) && (version == "0" || !version.starts_with('0'));
+    let well_formed = version.bytes().all(|byte| byte.is_ascii_digit()) && !version.starts_with('0');
     if !well_formed {
         errors.push(at.invalid(version, format!("resource version is not well formed: {version}")));
     }
@@ -133,6 +132,7 @@ mod tests {
             (status("7", &[RUNNING]), status("", &[]), RUNNING, vec![]),
             (status("8", &[RUNNING, SUCCEEDED]), status("7", &[RUNNING]), SUCCEEDED, vec![rules::IMMUTABLE]),
             (status("07", &[]), status("", &[]), "Unknown", vec!["resource version is not well formed: 07"]),
+            (status("0", &[]), status("", &[]), "Unknown", vec!["resource version is not well formed: 0"]),
             (status("7", &[SUCCEEDED, FAILED]), status("7", &[]), SUCCEEDED, vec![both]),
             (
                 status("7", &[FAILED]),

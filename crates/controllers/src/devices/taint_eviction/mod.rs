@@ -251,8 +251,8 @@ impl Controller for DeviceTaintEviction {
         if now < due.at {
             return Ok(Next::After(due.at.since(now)));
         }
-        cx.events.event(pod.as_ref(), EventType::Normal, REASON, "Marking for deletion");
-        match evict_once(cx, key, &pod.metadata.uid, by_device_taint).await {
+        let announce = || cx.events.event(pod.as_ref(), EventType::Normal, REASON, "Marking for deletion");
+        match evict_once(cx, key, &pod.metadata.uid, by_device_taint, announce).await {
             Ok(false) => {}
             Ok(true) => {
                 self.deletions.with(&[]).inc();

@@ -123,6 +123,20 @@ async fn pods_go_that_have_the_tainted_device_by_their_group() {
     assert_eq!(left.iter().map(|pod| pod["metadata"]["name"].as_str()).collect::<Vec<_>>(), [Some("r")]);
 }
 
+/// As long as it is not known whether the pod is still there nothing is said.
+#[tokio::test(start_paused = true)]
+async fn what_is_about_to_happen_is_told_once() {
+    let (running, now) = start(60);
+    run_until_idle().await;
+    running.put(SLICES, &slice("s", 1, Some(json!({"key": "a", "effect": NO_EXECUTE, "timeAdded": now}))));
+    tokio::time::sleep(Duration::from_secs(50)).await;
+    running.server.fail_next("GET", &[500]);
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(running.count("v1/pods"), 0);
+    let told: Vec<_> = running.server.objects("v1/events").iter().map(|event| event["count"].to_string()).collect();
+    assert_eq!(told, ["1"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_taint_that_goes_in_time_is_forgotten() {
     let (running, now) = start(60);

@@ -104,36 +104,52 @@ struct EndpointSlices {
 #[async_trait::async_trait]
 impl Controller for EndpointSlices {
     async fn reconcile(&self, cx: &Cx, key: &ObjectKey) -> Result<Next, ReconcileError> {
+        let (result, outcome) = match self.sync(cx, key).await {
+            Ok(()) => (SyncResult::Success, Ok(Next::Done)),
+            Err(Trouble::Stale) => {
+                (SyncResult::Stale, Err(ReconcileError::failed("EndpointSlice informer cache is out of date")))
+            }
+            Err(Trouble::Failed(error)) => (SyncResult::Error, Err(error)),
+        };
+        self.metrics.ended(result);
+        outcome
+    }
+}
+
+/// Why a service could not be brought in order.
+enum Trouble {
+    /// The cache has not seen yet what was written.
+    Stale,
+    Failed(ReconcileError),
+}
+
+impl EndpointSlices {
+    async fn sync(&self, cx: &Cx, key: &ObjectKey) -> Result<(), Trouble> {
         let Some(service) = self.services.get(key) else {
             self.trigger_times.forget(key);
             self.tracker.forget(key);
             self.topology.forget(key);
             self.metrics.forget(key);
-            return Ok(Next::Done);
+            return Ok(());
         };
         if service.spec.type_ == "ExternalName" || service.spec.selector.is_empty() {
-            return Ok(Next::Done);
+            return Ok(());
         }
         let mut pods = self.pods.in_namespace(&key.namespace);
         pods.retain(|pod| selects(&service, &pod.metadata.labels));
         let version = self.slices.resource_version();
         let mut slices = self.slices.by_index(BY_SERVICE, &key.to_string());
         if self.tracker.is_stale(key, &slices, &version) {
-            self.metrics.ended(SyncResult::Stale);
-            return Err(ReconcileError::failed("EndpointSlice informer cache is out of date"));
+            return Err(Trouble::Stale);
         }
         slices.retain(|slice| slice.metadata.deletion_timestamp.is_none());
-        let outcome = self.bring_in_order(cx, &service, &pods, &slices).await;
-        self.metrics.ended(if outcome.is_ok() { SyncResult::Success } else { SyncResult::Error });
-        if let Err(error) = &outcome {
+        self.bring_in_order(cx, &service, &pods, &slices).await.map_err(|error| {
             let message = format!("Error updating Endpoint Slices for Service {key}: {error}");
             cx.events.event(&*service, EventType::Warning, "FailedToUpdateEndpointSlices", message);
-        }
-        outcome.map(|()| Next::Done)
+            Trouble::Failed(error)
+        })
     }
-}
 
-impl EndpointSlices {
     /// Decides and writes. Events about hints come after the writes, whatever became of these.
     async fn bring_in_order(
         &self,

@@ -40,6 +40,8 @@ pub(super) fn pack(
         let mut slice = empty_slice(service, family, ports.clone());
         slice.endpoints = rest.drain(..rest.len().min(max.max(1))).collect();
         writes.create.push(slice);
+        // What new slices do not take may fit into one that is there.
+        packing.fill_unchanged(&mut rest, max);
     }
     writes.update.extend(packing.update);
     writes.delete.extend(packing.delete);

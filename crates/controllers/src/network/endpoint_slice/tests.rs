@@ -92,6 +92,7 @@ fn endpoints_are_packed_with_few_writes() {
         ),
         ("none before", vec![], (0..250).collect(), (vec![100, 100, 50], vec![], 0)),
         ("as many as fit a slice", vec![slice("a", 0..30)], (0..130).collect(), (vec![100], vec![], 0)),
+        ("what a new slice does not take", vec![slice("a", 0..30)], (0..160).collect(), (vec![100], vec![60], 0)),
         ("replaced", vec![slice("a", 0..1)], vec![5], (vec![1], vec![], 1)),
         ("steady state", vec![a100], (0..100).collect(), (vec![], vec![], 0)),
     ] {
@@ -156,6 +157,42 @@ async fn slices_follow_pods() {
     let slices = running.server.objects("discovery.k8s.io/v1/endpointslices");
     assert_eq!(slices[0]["endpoints"].as_array().map(Vec::len), Some(2));
     running.assert_steady().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_slice_in_the_place_of_another_is_told_as_its_own() {
+    let running = Running::start(KNOWN);
+    running.put("v1/nodes", &node());
+    running.put("v1/services", &service());
+    running.put("v1/pods", &ready(pod("a", "10.0.0.1"), 1));
+    run_until_idle().await;
+    let one = |field: &str| running.server.objects("discovery.k8s.io/v1/endpointslices")[0]["metadata"][field].clone();
+    let name = one("name");
+    running.server.fail_next("PUT", &[409]);
+    running.server.remove("v1/pods", "ns", "a");
+    running.put("v1/pods", &ready(pod("b", "10.0.0.2"), 1));
+    run_until_idle().await;
+    assert_eq!((one("name"), one("generateName")), (name.clone(), "web-".into()));
+    let events = running.server.objects("v1/events");
+    let start = format!(
+        "Error updating Endpoint Slices for Service ns/web: failed to update {} EndpointSlice for Service ns/web: ",
+        name.as_str().unwrap_or_default()
+    );
+    let told = events.iter().filter_map(|event| event["message"].as_str()).any(|text| text.starts_with(&start));
+    assert!(told, "{events:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_look_at_a_service_counts() {
+    let running = Running::start(KNOWN);
+    let mut selectorless = service();
+    selectorless.spec.selector.clear();
+    running.put("v1/services", &selectorless);
+    run_until_idle().await;
+    running.assert_shows("endpoint_slice_controller_syncs{result=\"success\"} 1");
+    running.server.remove("v1/services", "ns", "web");
+    run_until_idle().await;
+    running.assert_shows("endpoint_slice_controller_syncs{result=\"success\"} 2");
 }
 
 /// A cluster with a node `{zone}-node` in each of these zones, and a service that asks for hints by an annotation.

@@ -92,7 +92,8 @@ impl Tracker {
             there.contains(uid.as_str()) || matches!(expected, Expected::Generation(_, written) if *written > version)
         });
         let behind = |slice: &Arc<EndpointSlice>| match tracked.get(&slice.metadata.uid) {
-            Some(Expected::Deletion) => true,
+            // One that goes may stay for as long as somebody else's finalizer holds it.
+            Some(Expected::Deletion) => slice.metadata.deletion_timestamp.is_none(),
             Some(Expected::Generation(generation, _)) => slice.metadata.generation < *generation,
             None => false,
         };
@@ -125,6 +126,9 @@ impl Tracker {
 
 #[cfg(test)]
 mod tests {
+    use api_machinery::meta::ObjectMeta;
+    use api_machinery::time::Time;
+
     use super::*;
 
     fn slice(generation: i64) -> EndpointSlice {
@@ -159,6 +163,19 @@ mod tests {
         tracker.deleted(&key, &slice(1));
         assert!(!tracker.is_stale(&key, &[], "11"));
         assert!(tracker.0.lock().services[&key].is_empty(), "what is gone is forgotten");
+    }
+
+    #[test]
+    fn a_slice_that_somebody_holds_back_from_going_is_not_waited_for() {
+        let (tracker, key) = (Tracker::default(), ObjectKey::new("ns", "a"));
+        tracker.deleted(&key, &slice(1));
+        let held = EndpointSlice { metadata: dying(slice(2).metadata), ..slice(2) };
+        assert!(tracker.is_stale(&key, &[Arc::new(slice(1))], "10"), "the cache is to show that it goes");
+        assert!(!tracker.is_stale(&key, &[Arc::new(held)], "20"));
+    }
+
+    fn dying(meta: ObjectMeta) -> ObjectMeta {
+        ObjectMeta { deletion_timestamp: Some(Time::from_unix_seconds(1)), ..meta }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use api_machinery::meta::DeleteOptions;
 use api_machinery::time::Time;
 use api_types::core_v1::Service;
 use api_types::discovery_v1::EndpointSlice;
-use client::{ClientError, ObjectKey};
+use client::ObjectKey;
 use controller::{Cx, ReconcileError};
 
 use super::layout::is_owned;
@@ -33,7 +33,7 @@ pub(super) async fn apply(
                 Err(error) if error.is_namespace_terminating() => return Ok(()),
                 Err(error) => {
                     let why = format!("failed to create EndpointSlice for Service {key}: {error}");
-                    return Err(failed(error, why));
+                    return Err(ReconcileError::failed(why));
                 }
             }
         }
@@ -41,8 +41,8 @@ pub(super) async fn apply(
     for mut slice in writes.update {
         annotate(&mut slice.metadata, trigger);
         let written = slices.update(&slice).await.map_err(|error| {
-            let why = format!("failed to update {} EndpointSlice for Service {key}: {error}", slice.metadata.name);
-            failed(error, why)
+            let name = &slice.metadata.name;
+            ReconcileError::failed(format!("failed to update {name} EndpointSlice for Service {key}: {error}"))
         })?;
         tracker.written(&key, &written);
     }
@@ -51,16 +51,11 @@ pub(super) async fn apply(
             Ok(_) => tracker.deleted(&key, &slice),
             Err(error) => {
                 let why = format!("failed to delete {} EndpointSlice for Service {key}: {error}", slice.metadata.name);
-                return Err(failed(error, why));
+                return Err(ReconcileError::failed(why));
             }
         }
     }
     Ok(())
-}
-
-/// Conflicts stay what they are, as they are no news; other errors get upstream's text.
-fn failed(error: ClientError, text: String) -> ReconcileError {
-    if error.is_conflict() { error.into() } else { ReconcileError::failed(text) }
 }
 
 /// A new slice takes the place of one that goes, so that watchers see one change instead of two.
@@ -74,7 +69,6 @@ fn reuse_names(service: &Service, writes: &mut Writes) {
             Some(found) => {
                 let mut new = writes.create.remove(found);
                 new.metadata.name.clone_from(&old.metadata.name);
-                new.metadata.generate_name.clear();
                 writes.delete.remove(at);
                 writes.update.push(new);
             }

@@ -110,7 +110,7 @@ impl Controller for Mirroring {
 impl Mirroring {
     async fn sync(&self, cx: &Cx, key: &ObjectKey) -> Result<Next, ReconcileError> {
         let version = self.slices.resource_version();
-        let slices = self.slices.by_index(BY_ENDPOINTS, &key.to_string());
+        let mut slices = self.slices.by_index(BY_ENDPOINTS, &key.to_string());
         let service = self.services.get(key).filter(|service| service.spec.selector.is_empty());
         let endpoints = self.endpoints.get(key).filter(|endpoints| is_mirrorable(endpoints));
         let (Some(endpoints), Some(_)) = (endpoints, service) else {
@@ -121,18 +121,10 @@ impl Mirroring {
         if self.tracker.is_stale(key, &slices, &version) {
             return Err(ReconcileError::failed("EndpointSlice informer cache is out of date"));
         }
+        slices.retain(|slice| slice.metadata.deletion_timestamp.is_none());
         let plan = plan::plan(&endpoints, &slices, self.max);
-        if plan.invalid > 0 {
-            let message = format!("Skipped {} invalid IP addresses when mirroring to EndpointSlices", plan.invalid);
-            cx.events.event(&*endpoints, EventType::Warning, "InvalidIPAddress", message);
-        }
-        if plan.skipped > 0 {
-            let message = format!(
-                "A max of {} addresses can be mirrored to EndpointSlices per Endpoints subset. {} addresses \
-                         were skipped",
-                self.max, plan.skipped
-            );
-            cx.events.event(&*endpoints, EventType::Warning, "TooManyAddressesToMirror", message);
+        for (reason, message) in plan.notices(self.max) {
+            cx.events.event(&*endpoints, EventType::Warning, reason, message);
         }
         let effect = Effect::of(&slices, &plan, self.max);
         let next = self.write(cx, key, &endpoints, plan.writes).await?;

@@ -33,6 +33,26 @@ pub(super) struct Plan {
     pub(super) skipped: usize,
 }
 
+impl Plan {
+    /// What is told of addresses that are left out, `max` being the most of a subset: reasons and texts.
+    pub(super) fn notices(&self, max: usize) -> Vec<(&'static str, String)> {
+        let mut notices = Vec::new();
+        if self.invalid > 0 {
+            let text = format!("Skipped {} invalid IP addresses when mirroring to EndpointSlices", self.invalid);
+            notices.push(("InvalidIPAddress", text));
+        }
+        if self.skipped > 0 {
+            let text = format!(
+                "A max of {max} addresses can be mirrored to EndpointSlices per Endpoints subset. {} addresses were skipped",
+                // Upstream counts those that are none among them.
+                self.skipped + self.invalid
+            );
+            notices.push(("TooManyAddressesToMirror", text));
+        }
+        notices
+    }
+}
+
 /// A slice is known by its family and its ports.
 type Group = (&'static str, PortKey);
 
@@ -57,7 +77,6 @@ pub(super) fn plan(endpoints: &Endpoints, slices: &[Arc<EndpointSlice>], max: us
         writes.delete.extend(same);
         if !is_current(&first, &slice) {
             slice.metadata.name.clone_from(&first.metadata.name);
-            slice.metadata.generate_name.clear();
             writes.update.push(slice);
         }
     }
@@ -160,7 +179,6 @@ fn reuse_names(writes: &mut Writes) {
             None => writes.create.push(new),
             Some(at) => {
                 new.metadata.name.clone_from(&writes.delete.remove(at).metadata.name);
-                new.metadata.generate_name.clear();
                 writes.update.push(new);
             }
         }

@@ -50,7 +50,8 @@ fn slices_follow_their_endpoints() {
     assert_eq!(shape(&changed), (0, 1, 1), "the IPv6 slice goes");
     let moved = plan::plan(&endpoints(&["10.0.0.1"], &[], 81), &present, 1000);
     assert_eq!(shape(&moved), (0, 1, 1), "the slice of the old port takes the new one");
-    assert_eq!(moved.writes.update[0].metadata.name, "web-0");
+    let meta = &moved.writes.update[0].metadata;
+    assert_eq!((meta.name.as_str(), meta.generate_name.as_str()), ("web-0", "web-"));
     let mut replaced = endpoints(&["10.0.0.1", "fd00::1"], &["10.0.0.2"], 80);
     replaced.metadata.uid = "v".into();
     assert_eq!(shape(&plan::plan(&replaced, &present, 1000)), (0, 2, 0), "the owner is another");
@@ -60,6 +61,26 @@ fn slices_follow_their_endpoints() {
 fn a_subset_is_mirrored_up_to_a_bound() {
     let made = plan::plan(&endpoints(&["10.0.0.1", "10.0.0.2", "10.0.0.3"], &[], 80), &[], 2);
     assert_eq!((made.writes.create[0].endpoints.len(), made.skipped), (2, 1));
+    assert_eq!(
+        made.notices(2),
+        [(
+            "TooManyAddressesToMirror",
+            "A max of 2 addresses can be mirrored to EndpointSlices per Endpoints subset. 1 addresses were skipped"
+                .into()
+        )]
+    );
+    // As upstream: those that are none are among those that were skipped.
+    let both = plan::plan(&endpoints(&["-", ".", "10.0.0.1", "10.0.0.2"], &[], 80), &[], 1);
+    let told: Vec<String> = both.notices(1).into_iter().map(|(_, text)| text).collect();
+    assert_eq!(
+        told,
+        [
+            "Skipped 2 invalid IP addresses when mirroring to EndpointSlices",
+            "A max of 1 addresses can be mirrored to EndpointSlices per Endpoints subset. 3 addresses were skipped"
+        ]
+    );
+    let fine = plan::plan(&endpoints(&["10.0.0.1"], &[], 80), &[], 1);
+    assert_eq!(fine.notices(1), []);
 }
 
 #[test]

@@ -49,9 +49,15 @@ impl EvictionQueue {
         Self { waiting: VecDeque::new(), known: BTreeSet::new(), rate, tokens: 1.0, filled: now }
     }
 
-    /// Another rate. What is left of the token stays.
+    /// Another rate. A whole token stays, but not where nobody is to be tainted.
     pub(super) fn set_rate(&mut self, rate: f64, now: Instant) {
+        if rate.total_cmp(&self.rate).is_eq() {
+            return;
+        }
         self.fill(now);
+        if rate <= 0.0 || self.tokens < 1.0 {
+            self.tokens = 0.0;
+        }
         self.rate = rate;
     }
 

@@ -101,6 +101,44 @@ async fn nodes_are_tainted_at_the_rate() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_zone_at_rest_taints_nobody() {
+    let start = Instant::now();
+    let after = |seconds| start + Duration::from_secs(seconds);
+    let mut queue = EvictionQueue::new(0.1, start);
+    queue.set_rate(0.0, start);
+    queue.add("a");
+    assert_eq!(queue.next(after(1000)), None, "not even with the token that was left");
+    queue.set_rate(0.1, after(1000));
+    assert_eq!(queue.next(after(1009)), None, "it begins without a token");
+    assert_eq!(queue.next(after(1010)).as_deref(), Some("a"));
+    queue.add("b");
+    queue.set_rate(0.1, after(1019));
+    assert_eq!(queue.next(after(1020)).as_deref(), Some("b"), "the same rate changes nothing");
+    queue.add("c");
+    queue.set_rate(0.01, after(1029));
+    assert_eq!(queue.next(after(1128)), None, "part of a token does not count at another rate");
+    assert_eq!(queue.next(after(1129)).as_deref(), Some("c"));
+}
+
+/// The network is down here, not they.
+#[tokio::test(start_paused = true)]
+async fn nobody_has_to_leave_where_all_nodes_are_silent() {
+    let running = Running::start(KNOWN);
+    for name in ["a", "b"] {
+        let mut node = node("True", 5);
+        node.metadata.name = name.into();
+        running.put("v1/nodes", &node);
+    }
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    for node in running.server.objects("v1/nodes") {
+        assert_eq!(node["status"]["conditions"][0]["status"], "Unknown");
+        let taints = node["spec"]["taints"].as_array().unwrap();
+        let effects: Vec<_> = taints.iter().map(|taint| taint["effect"].as_str()).collect();
+        assert_eq!(effects, [Some("NoSchedule")], "{taints:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_silent_node_is_said_to_be_unknown() {
     let running = Running::start(KNOWN);
     let mut other = node("True", 5);
