@@ -7,10 +7,11 @@ use std::time::{Duration, SystemTime};
 use api_types::core_v1::{Namespace, Node, Service, ServiceAccount};
 use apiserver::config::{ServerConfig, StaticToken};
 use base::{Rng, SharedClock, SharedRng, TaskGroup, TokioClock};
-use client::{Client, ClientConfig, ClientCx, ConfigError, Credentials, FaultLayer, Faults, Transport};
+use client::{Client, ClientConfig, ClientCx, ConfigError, ContentType, Credentials, FaultLayer, Faults, Transport};
 use component_base::Gates;
 use component_base::metrics::{Metrics, MetricsOptions};
 use component_base::serving::BoxError;
+use node_api::csi::CsiController;
 use parking_lot::Mutex;
 
 use crate::api_server::ApiServer;
@@ -18,13 +19,20 @@ use crate::balancer::Servers;
 use crate::clock::{ClockFault, PartClock};
 use crate::node::{Container, HollowNode};
 use crate::node_volumes::NodeDriver;
-use crate::parts::{Part, start_controllers, start_elected, start_scheduler};
+use crate::parts::{
+    Part, start_controllers, start_csi_controller, start_elected, start_scheduler, start_snapshot_controller,
+};
 use crate::store::{Faulty, Opened, Store};
 use crate::trace::Trace;
 
 const ADMIN: &str = "admin";
 const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
 const SCHEDULER: &str = "system:kube-scheduler";
+/// The accounts that the addons give to the controllers of volumes.
+const CSI_CONTROLLER: &str = "system:serviceaccount:kube-system:csi-local";
+const SNAPSHOT_CONTROLLER: &str = "system:serviceaccount:kube-system:snapshot-controller";
+/// There where a driver is.
+const OF_VOLUMES: [Part; 2] = [Part::CsiController, Part::SnapshotController];
 /// How many nodes there are.
 pub const NODES: u8 = 3;
 /// How long the cluster may take to be ready, in its own time.
@@ -52,6 +60,8 @@ pub struct Cluster {
     faults: Mutex<Faults>,
     running: Mutex<BTreeMap<Part, Running>>,
     faulty: Option<Faulty>,
+    /// The driver that the controllers of volumes ask; they do not run without.
+    csi: Mutex<Option<CsiController>>,
     clocks: BTreeMap<Part, Arc<PartClock>>,
     /// The parts that have ever stood still.
     stalled: Mutex<BTreeSet<Part>>,
@@ -101,6 +111,12 @@ struct Connection {
 impl Connection {
     fn client(&self, user: &str, qps: f64, burst: u32) -> Result<Client, ConfigError> {
         Client::with_transport(Arc::clone(&self.transport), config(user, qps, burst), self.cx.clone())
+    }
+
+    /// As the controllers of volumes have it: what definitions bring is not served as protobuf.
+    fn json_client(&self, user: &str) -> Result<Client, ConfigError> {
+        let config = ClientConfig { content: ContentType::Json, ..config(user, 50.0, 100) };
+        Client::with_transport(Arc::clone(&self.transport), config, self.cx.clone())
     }
 }
 
@@ -159,7 +175,7 @@ impl Cluster {
         let admin = Client::with_transport(transport, config(ADMIN, -1.0, 0), cx)?;
         let nodes = (0..NODES).map(|number| HollowNode::new(Part::Node(number).to_string(), number)).collect();
         let clock_of = |part| (part, Arc::new(PartClock::new(Arc::clone(&clock))));
-        let clocks = parts_of(shape).into_iter().map(clock_of).collect();
+        let clocks = parts_of(shape).into_iter().chain(OF_VOLUMES).map(clock_of).collect();
         let cluster = Self {
             shape,
             gates: gates.clone(),
@@ -173,6 +189,7 @@ impl Cluster {
             faults: Mutex::default(),
             running: Mutex::default(),
             faulty,
+            csi: Mutex::default(),
             clocks,
             stalled: Mutex::default(),
             schedulers: Mutex::default(),
@@ -235,7 +252,8 @@ impl Cluster {
     /// What can be stopped and started.
     #[must_use]
     pub fn parts(&self) -> Vec<Part> {
-        parts_of(self.shape)
+        let of_volumes = self.csi.lock().is_some().then_some(OF_VOLUMES);
+        parts_of(self.shape).into_iter().chain(of_volumes.into_iter().flatten()).collect()
     }
 
     /// Puts faults between all components and the server.
@@ -348,6 +366,16 @@ impl Cluster {
         self.nodes.iter().for_each(|node| node.set_driver(Arc::clone(driver)));
     }
 
+    /// Starts the controllers of volumes, which ask this driver. What they need of the API is the administrator's to declare:
+    /// the kinds of snapshots, and the roles of the addons `volume-snapshots` and `csi-local`.
+    ///
+    /// # Errors
+    /// When a controller cannot be put together.
+    pub fn start_volumes(&self, driver: CsiController) -> Result<(), BoxError> {
+        *self.csi.lock() = Some(driver);
+        OF_VOLUMES.into_iter().try_for_each(|part| self.start(part))
+    }
+
     /// How many pods were bound only after they had waited in vain for an event for as long as the scheduler lets them.
     #[must_use]
     pub fn bound_after_flush(&self) -> u64 {
@@ -400,6 +428,17 @@ impl Cluster {
                     node.start(&connection.client(&format!("system:node:{part}"), 50.0, 100)?)
                 })
             }
+            Part::CsiController => {
+                let driver = self.csi.lock().clone().ok_or("there is no driver")?;
+                self.start_client(part, 0, |connection| {
+                    start_csi_controller(&connection.json_client(CSI_CONTROLLER)?, driver);
+                    Ok(())
+                })
+            }
+            Part::SnapshotController => self.start_client(part, 0, |connection| {
+                start_snapshot_controller(&connection.json_client(SNAPSHOT_CONTROLLER)?);
+                Ok(())
+            }),
         }
     }
 
@@ -530,16 +569,17 @@ fn tokens() -> Vec<StaticToken> {
         uid: String::new(),
         groups: groups.iter().map(|&group| group.to_owned()).collect(),
     };
-    let accounts: BTreeSet<&str> = controllers::ALL.iter().map(|descriptor| descriptor.identity).collect();
+    let identities: BTreeSet<&str> = controllers::ALL.iter().map(|descriptor| descriptor.identity).collect();
+    let accounts = identities.iter().map(|identity| format!("system:serviceaccount:kube-system:{identity}"));
+    let accounts = accounts.chain([CSI_CONTROLLER, SNAPSHOT_CONTROLLER].map(str::to_owned));
     let mut tokens = vec![
         token(ADMIN.to_owned(), &["system:masters"]),
         token(CONTROLLER_MANAGER.to_owned(), &[]),
         token(SCHEDULER.to_owned(), &[]),
     ];
     tokens.extend((0..NODES).map(|number| token(format!("system:node:{}", Part::Node(number)), &["system:nodes"])));
-    tokens.extend(accounts.into_iter().map(|identity| {
-        let groups = ["system:serviceaccounts", "system:serviceaccounts:kube-system"];
-        token(format!("system:serviceaccount:kube-system:{identity}"), &groups)
-    }));
+    tokens.extend(
+        accounts.map(|account| token(account, &["system:serviceaccounts", "system:serviceaccounts:kube-system"])),
+    );
     tokens
 }

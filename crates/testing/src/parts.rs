@@ -4,11 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use client::{Client, LeaderConfig, LeaderElector};
+use client::{Client, LeaderConfig, LeaderElector, RateLimit};
 use component_base::Gates;
 use component_base::metrics::Metrics;
 use component_base::serving::BoxError;
-use controller::{ClientFor, ControllerSet, Environment, Selection};
+use controller::{ClientFor, ControllerSet, Descriptor, Environment, Selection};
+use csi_controller::{Driver, Place, Settings};
+use node_api::csi::CsiController;
 use scheduler::{SchedulerMetrics, Watches};
 
 /// How long a pod may wait in the scheduler for an event before it is tried again, as upstream. A simulation fails when a
@@ -16,6 +18,11 @@ use scheduler::{SchedulerMetrics, Watches};
 const MAX_IN_UNSCHEDULABLE: Duration = Duration::from_secs(300);
 /// What is published as the root CA: nobody verifies anything by it, as there are no connections.
 const ROOT_CA: &str = "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n";
+
+/// How often the controllers of volumes try again, as `--retry-interval-max=1m` has them do: a copy of a copy waits for each
+/// before it.
+const RETRY_VOLUMES: RateLimit =
+    RateLimit { base: Duration::from_secs(1), longest: Duration::from_secs(60), overall: None };
 
 /// Where the leases of leaders are.
 const LEASES: &str = "kube-system";
@@ -31,6 +38,10 @@ pub enum Part {
     Scheduler(u8),
     /// A hollow node, by its number from 0.
     Node(u8),
+    /// What asks a driver of volumes for what the cluster wants of it.
+    CsiController,
+    /// What is done about snapshots whichever driver takes them.
+    SnapshotController,
 }
 
 impl fmt::Display for Part {
@@ -40,6 +51,8 @@ impl fmt::Display for Part {
             Self::Controllers(number) => write!(out, "controllers-{number}"),
             Self::Scheduler(number) => write!(out, "scheduler-{number}"),
             Self::Node(number) => write!(out, "node-{number}"),
+            Self::CsiController => out.write_str("csi-controller"),
+            Self::SnapshotController => out.write_str("snapshot-controller"),
         }
     }
 }
@@ -96,4 +109,30 @@ pub(crate) fn start_scheduler(client: &Client, metrics: &Metrics, gates: &Gates)
         scheduler.run(tasks, stop).await;
     });
     Ok(())
+}
+
+/// Runs what asks a driver for volumes until the client's tasks are cancelled.
+pub(crate) fn start_csi_controller(process: &Client, driver: CsiController) {
+    let client = process.clone();
+    process.tasks().spawn_cancellable("csi-controller", async move {
+        let driver = Driver::discover(driver).await;
+        run_for_volumes(&client, csi_controller::OF_DRIVER, Some(driver)).await;
+    });
+}
+
+/// Runs what all drivers share until the client's tasks are cancelled.
+pub(crate) fn start_snapshot_controller(process: &Client) {
+    let client = process.clone();
+    process.tasks().spawn_cancellable("snapshot-controller", async move {
+        run_for_volumes(&client, csi_controller::COMMON, None).await;
+    });
+}
+
+async fn run_for_volumes(client: &Client, known: &'static [Descriptor], driver: Option<Driver>) {
+    let set = ControllerSet::new(known, &Selection::all(), &Gates::default());
+    let settings = Settings { retry: RETRY_VOLUMES, ..Settings::new(driver, Place::Cluster) };
+    let environment = Environment { settings: Arc::new(settings), ..Environment::new(client) };
+    if let Err(error) = set.run(&environment, client.tasks().token()).await {
+        tracing::error!(%error, "The controllers of volumes did not start");
+    }
 }

@@ -113,9 +113,9 @@ fn what_is_declared_comes_about_after_faults() {
 #[test]
 fn a_seed_replays() {
     // One with two of everything, one with leaders, a part that stands still and devices, one with an autoscaler, one
-    // with volumes. Not one with a disk: its writer is a thread, which takes real time.
+    // with volumes, one with copies of volumes. Not one with a disk: its writer is a thread, which takes real time.
     let mut steps = Vec::new();
-    for seed in [9, 61, 103, 13] {
+    for seed in [9, 61, 103, 13, 8] {
         let (one, two) = (simulate(Run::of(seed, Weather::Foul)), simulate(Run::of(seed, Weather::Foul)));
         assert_eq!(one.steps, two.steps);
         let both = one.exchanges.iter().zip(&two.exchanges);
@@ -127,7 +127,7 @@ fn a_seed_replays() {
         assert_eq!(one.requests, two.requests);
         steps.extend(one.steps);
     }
-    for what in ["stood still", "renderer", "elastic", "ledger"] {
+    for what in ["stood still", "renderer", "elastic", "ledger", "copies: "] {
         assert!(steps.iter().any(|step| step.contains(what)), "{what} is in none of these: {steps:#?}");
     }
 }

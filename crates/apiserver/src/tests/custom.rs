@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::harness::{Api, frame};
 
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-const APPLES: &str = "/apis/example.com/v1/namespaces/default/apples";
+pub(super) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub(super) const APPLES: &str = "/apis/example.com/v1/namespaces/default/apples";
 const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
-const DEFINITION: &str = r#"{
+pub(super) const DEFINITION: &str = r#"{
     "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
     "metadata": {"name": "apples.example.com"},
     "spec": {
@@ -30,7 +30,7 @@ const DEFINITION: &str = r#"{
     }
 }"#;
 
-async fn until(api: &Api, path: &str, fits: impl Fn(u16, &Value) -> bool) -> Value {
+pub(super) async fn until(api: &Api, path: &str, fits: impl Fn(u16, &Value) -> bool) -> Value {
     for _ in 0..200 {
         let answer = api.get(path).await;
         if fits(answer.code, &answer.json()) {
@@ -41,7 +41,7 @@ async fn until(api: &Api, path: &str, fits: impl Fn(u16, &Value) -> bool) -> Val
     panic!("{path} never got there: {:?}", api.get(path).await);
 }
 
-async fn with_apples() -> Api {
+pub(super) async fn with_apples() -> Api {
     with_definition(DEFINITION).await
 }
 
@@ -335,7 +335,8 @@ async fn rules_of_schemas_are_enforced() {
     panic!("nobody was told");
 }
 
-const APPLE: &str = r#"{"apiVersion":"example.com/v1","kind":"Apple","metadata":{"name":"a"},"spec":{"size":2}}"#;
+pub(super) const APPLE: &str =
+    r#"{"apiVersion":"example.com/v1","kind":"Apple","metadata":{"name":"a"},"spec":{"size":2}}"#;
 
 /// The definition as it is, with another text in one place.
 async fn redefined(api: &Api, from: &str, to: &str) {
@@ -438,58 +439,6 @@ async fn a_definition_that_goes_holds_no_other_up() {
     assert_eq!(api.patch("merge-patch", &format!("{APPLES}/held"), free).await.code, 200);
     until(&api, &path, |code, _| code == 404).await;
     until(&api, APPLES, |code, _| code == 404).await;
-}
-
-/// Whether a definition tells this of its end.
-fn told(reason: &'static str, message: &'static str) -> impl Fn(u16, &Value) -> bool {
-    move |_, json| {
-        let conditions = json["status"]["conditions"].as_array().into_iter().flatten();
-        let mut terminating = conditions.filter(|own| own["type"] == "Terminating" && own["status"] == "True");
-        terminating
-            .any(|own| own["reason"] == reason && own["message"].as_str().is_some_and(|own| own.starts_with(message)))
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_definition_tells_that_its_objects_cannot_be_read() {
-    let api = with_apples().await;
-    let key = storage::Key::from("/registry/example.com/apples/default/bad");
-    let backend = api.server.cx().backend();
-    backend.txn(&key, storage::Expect::Absent, storage::Write::put("garbage")).await.expect("a write");
-    let path = format!("{DEFINITIONS}/apples.example.com");
-    assert_eq!(api.delete(&path).await.code, 200);
-    until(&api, &path, told("InstanceDeletionFailed", "could not list instances: ")).await;
-    backend.txn(&key, storage::Expect::Any, storage::Write::Delete).await.expect("a write");
-    until(&api, &path, |code, _| code == 404).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_definition_tells_that_its_objects_do_not_go() {
-    let api = with_apples().await;
-    let held = APPLE.replace(r#""name":"a""#, r#""name":"held","finalizers":["example.com/stay"]"#);
-    assert_eq!(api.post(APPLES, &held).await.code, 201);
-    let path = format!("{DEFINITIONS}/apples.example.com");
-    assert_eq!(api.delete(&path).await.code, 200);
-    let going = told("InstanceDeletionInProgress", "CustomResource deletion is in progress");
-    let stuck =
-        told("InstanceDeletionCheck", "could not confirm zero CustomResources remaining: context deadline exceeded");
-    until(&api, &path, &going).await;
-    for _ in 0..2 {
-        tokio::time::sleep(Duration::from_secs(50)).await;
-        assert!(going(200, &api.get(&path).await.json()), "for a minute they may go");
-        until(&api, &path, &stuck).await;
-        until(&api, &path, &going).await;
-    }
-    // Pauses become long, and what goes meanwhile is seen at once.
-    tokio::time::sleep(Duration::from_secs(1_200)).await;
-    for _ in 0..10 {
-        if !stuck(200, &api.get(&path).await.json()) {
-            tokio::time::sleep(Duration::from_secs(9)).await;
-        }
-    }
-    let free = r#"{"metadata":{"finalizers":null}}"#;
-    assert_eq!(api.patch("merge-patch", &format!("{APPLES}/held"), free).await.code, 200);
-    until(&api, &path, |code, _| code == 404).await;
 }
 
 #[tokio::test(start_paused = true)]

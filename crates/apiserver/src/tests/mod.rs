@@ -11,6 +11,7 @@ mod cbor;
 mod converted;
 mod coordinated;
 mod custom;
+mod custom_ending;
 mod debugging;
 mod device_claims;
 mod egress;

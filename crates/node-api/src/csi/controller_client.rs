@@ -1,31 +1,66 @@
-//! A driver's identity and controller services over its socket.
+//! A driver's identity and controller services, over its socket or in the same process.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::TaskGroup;
 use grpc::{UnixSocket, code_name};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
-use tonic::Code;
 use tonic::transport::Channel;
+use tonic::{Code, Request, Response, Status};
 
 use super::CsiObserver;
 use super::v1::controller_client::ControllerClient;
+use super::v1::controller_server::Controller;
 use super::v1::controller_service_capability::Type;
 use super::v1::controller_service_capability::rpc::Type as Capability;
 use super::v1::identity_client::IdentityClient;
+use super::v1::identity_server::Identity;
 use super::v1::*;
 use crate::rpc::{RpcError, within};
 
-/// The controller of a driver behind a socket. Clones share the connection.
+/// The controller of a driver. Clones share the way to it.
 #[derive(Clone)]
 pub struct CsiController {
     driver: Arc<str>,
-    identity: IdentityClient<Channel>,
-    controller: ControllerClient<Channel>,
+    way: Way,
     limit: Duration,
     observer: Option<Arc<dyn CsiObserver>>,
+}
+
+/// How a driver is reached.
+#[derive(Clone)]
+enum Way {
+    Socket(Box<Socket>),
+    InProcess(Served),
+}
+
+#[derive(Clone)]
+struct Socket {
+    identity: IdentityClient<Channel>,
+    controller: ControllerClient<Channel>,
+}
+
+#[derive(Clone)]
+struct Served {
+    identity: Arc<dyn Identity>,
+    controller: Arc<dyn Controller>,
+    tasks: TaskGroup,
+}
+
+impl Served {
+    /// Serves a call to its end, as drivers do, even where its caller has hung up.
+    async fn call<T: Send + 'static>(
+        &self,
+        call: impl Future<Output = Result<Response<T>, Status>> + Send + 'static,
+    ) -> Result<Response<T>, Status> {
+        let (tell, told) = oneshot::channel();
+        self.tasks.spawn_cancellable("csi-call", async move { drop(tell.send(call.await)) });
+        told.await.unwrap_or_else(|_| Err(Status::unavailable("the driver has ended")))
+    }
 }
 
 /// One method for each call: its name here and on the wire, by which client, from what to what.
@@ -38,8 +73,16 @@ macro_rules! calls {
             /// What the driver answered, or that it was too late.
             pub async fn $method(&self, request: $request) -> Result<$response, RpcError> {
                 let began = Instant::now();
-                let mut client = self.$client.clone();
-                let answer = within(self.limit, client.$call(request)).await;
+                let answer = within(self.limit, async {
+                    match &self.way {
+                        Way::Socket(socket) => socket.$client.clone().$call(request).await,
+                        Way::InProcess(served) => {
+                            let driver = Arc::clone(&served.$client);
+                            served.call(async move { driver.$call(Request::new(request)).await }).await
+                        }
+                    }
+                })
+                .await;
                 self.seen($path, answer.as_ref().err().map_or(Code::Ok, |error| error.code), began.elapsed());
                 answer
             })*
@@ -93,13 +136,17 @@ impl CsiController {
     #[must_use]
     pub fn new(socket: &Path, limit: Duration, observer: Option<Arc<dyn CsiObserver>>) -> Self {
         let channel = UnixSocket::at(socket).channel();
-        Self {
-            driver: "".into(),
-            identity: IdentityClient::new(channel.clone()),
-            controller: ControllerClient::new(channel),
-            limit,
-            observer,
-        }
+        let way = Socket { identity: IdentityClient::new(channel.clone()), controller: ControllerClient::new(channel) };
+        Self { driver: "".into(), way: Way::Socket(Box::new(way)), limit, observer }
+    }
+
+    /// A client of a driver in this process, whose calls run in `tasks`; each may take `limit`.
+    #[must_use]
+    pub fn in_process<D: Identity + Controller>(driver: D, tasks: &TaskGroup, limit: Duration) -> Self {
+        let driver = Arc::new(driver);
+        let (identity, controller) = (Arc::clone(&driver) as Arc<dyn Identity>, driver as Arc<dyn Controller>);
+        let way = Way::InProcess(Served { identity, controller, tasks: tasks.clone() });
+        Self { driver: "".into(), way, limit, observer: None }
     }
 
     /// The same, with the driver's name for whoever observes.
@@ -124,5 +171,50 @@ impl CsiController {
         if let Some(observer) = &self.observer {
             observer.called(&self.driver, method, code_name(code), took);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::MemoryDriver;
+    use super::super::fake::Fault;
+    use super::super::v1::volume_capability::AccessType;
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(1);
+
+    /// What a driver answers to who makes a volume, makes it again, and asks for what cannot be.
+    async fn answers(calls: &CsiController, driver: &MemoryDriver) -> Vec<String> {
+        let mount = AccessType::Mount(volume_capability::MountVolume::default());
+        let capability = VolumeCapability { access_mode: None, access_type: Some(mount) };
+        let good = CreateVolumeRequest {
+            name: "one".into(),
+            volume_capabilities: vec![capability],
+            ..CreateVolumeRequest::default()
+        };
+        let mut told = vec![format!("{:?}", calls.capabilities().await)];
+        for request in [good.clone(), good.clone(), CreateVolumeRequest::default()] {
+            told.push(format!("{:?}", calls.create_volume(request).await));
+        }
+        driver.fail_next("CreateVolume", Fault::Hang);
+        told.push(format!("{:?}", calls.create_volume(good).await));
+        told.push(format!("{:?}", driver.volumes()));
+        told
+    }
+
+    #[tokio::test]
+    async fn a_driver_answers_the_same_over_a_socket_and_in_process() {
+        let directory = tempfile::tempdir().unwrap();
+        let (socket, tasks) = (directory.path().join("csi.sock"), TaskGroup::new("driver"));
+        let (far, near) = (MemoryDriver::new("memory.test"), MemoryDriver::new("memory.test"));
+        let served = far.clone().serve(&socket, tasks.token()).unwrap();
+        tasks.spawn("driver", async move { served.await.unwrap() });
+        let over_socket = answers(&CsiController::new(&socket, LIMIT, None), &far).await;
+        let in_process = answers(&CsiController::in_process(near.clone(), &tasks, LIMIT), &near).await;
+        assert_eq!(over_socket, in_process);
+        assert!(in_process[4].contains("context deadline exceeded"), "{in_process:?}");
+        tasks.cancel();
+        let ended = CsiController::in_process(near, &tasks, LIMIT).probe(ProbeRequest {}).await;
+        assert_eq!(ended.unwrap_err().code, Code::Unavailable);
     }
 }

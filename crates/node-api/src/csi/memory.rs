@@ -35,6 +35,23 @@ struct State {
     snapshots: BTreeMap<String, Snap>,
     faults: BTreeMap<&'static str, VecDeque<Fault>>,
     calls: Vec<String>,
+    gate: Option<Arc<dyn Gate>>,
+}
+
+/// What calls pass on their way in and out, in tests of drivers that are slow or fail.
+#[async_trait::async_trait]
+pub trait Gate: Send + Sync {
+    /// A call (by the specification's name for it) has come about a volume or snapshot of this name or id.
+    ///
+    /// # Errors
+    /// What is answered in place of doing it.
+    async fn enter(&self, method: &'static str, about: &str) -> Result<(), Status>;
+
+    /// It has had its effect.
+    ///
+    /// # Errors
+    /// What is answered all the same.
+    async fn leave(&self, method: &'static str, about: &str) -> Result<(), Status>;
 }
 
 /// A volume.
@@ -50,6 +67,10 @@ pub struct Entry {
     pub origin: String,
     /// What was set last.
     pub attributes: BTreeMap<String, String>,
+    /// What was written to it, in order, after what it started with.
+    pub content: Vec<u64>,
+    /// How much of its content it started with.
+    pub copied: usize,
 }
 
 /// A snapshot.
@@ -58,6 +79,7 @@ struct Snap {
     name: String,
     volume: String,
     bytes: i64,
+    content: Vec<u64>,
 }
 
 impl MemoryDriver {
@@ -72,6 +94,18 @@ impl MemoryDriver {
     /// The next call of a method (as it is named in the specification) goes wrong.
     pub fn fail_next(&self, method: &'static str, fault: Fault) {
         self.0.lock().faults.entry(method).or_default().push_back(fault);
+    }
+
+    /// Calls pass this from now on.
+    pub fn set_gate(&self, gate: Arc<dyn Gate>) {
+        self.0.lock().gate = Some(gate);
+    }
+
+    /// Writes to a volume, if it is there.
+    pub fn write(&self, id: &str, what: u64) {
+        if let Some(volume) = self.0.lock().volumes.get_mut(id) {
+            volume.content.push(what);
+        }
     }
 
     /// The volumes that there are, by id.
@@ -109,17 +143,30 @@ impl MemoryDriver {
         Ok(server.serve_with_incoming_shutdown(incoming, token.cancelled_owned()))
     }
 
-    /// Does a call's work, unless a fault was asked for.
-    async fn answer<T>(
+    /// Does a call's work about a volume or snapshot, unless a fault was asked for.
+    async fn answer<T: Send>(
         &self,
         method: &'static str,
+        about: &str,
         work: impl FnOnce(&mut State) -> Result<T, Status> + Send,
     ) -> Result<Response<T>, Status> {
-        let fault = {
+        let (fault, gate) = {
             let mut state = self.0.lock();
             state.calls.push(method.to_owned());
-            state.faults.get_mut(method).and_then(VecDeque::pop_front)
+            (state.faults.get_mut(method).and_then(VecDeque::pop_front), state.gate.clone())
         };
+        let Some(gate) = gate else { return self.work(fault, work).await };
+        gate.enter(method, about).await?;
+        let answer = self.work(fault, work).await;
+        gate.leave(method, about).await?;
+        answer
+    }
+
+    async fn work<T>(
+        &self,
+        fault: Option<Fault>,
+        work: impl FnOnce(&mut State) -> Result<T, Status> + Send,
+    ) -> Result<Response<T>, Status> {
         match fault {
             Some(Fault::Refuse(code, message)) => Err(Status::new(code, message)),
             Some(Fault::Hang) => std::future::pending().await,

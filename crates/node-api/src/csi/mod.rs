@@ -12,7 +12,7 @@ mod memory;
 pub use access::access_mode;
 pub use client::{CsiClient, CsiObserver};
 pub use controller_client::CsiController;
-pub use memory::MemoryDriver;
+pub use memory::{Entry, Gate, MemoryDriver};
 
 /// Messages and stubs generated from `proto/csi/v1/csi.proto`; names and numbers are the wire contract.
 #[expect(clippy::too_many_lines, reason = "the service dispatch that tonic generates")]

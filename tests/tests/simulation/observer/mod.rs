@@ -20,6 +20,7 @@ use api_types::discovery_v1::EndpointSlice;
 use api_types::networking_v1::IPAddress;
 use api_types::policy_v1::PodDisruptionBudget;
 use api_types::resource_v1::ResourceClaim;
+use api_types::snapshot_v1::{VolumeSnapshot, VolumeSnapshotContent};
 use api_types::storage_v1::VolumeAttachment;
 use async_trait::async_trait;
 use client::{Client, ClientError, WatchEvent};
@@ -77,6 +78,12 @@ impl Observer {
     /// Watches where volumes are attached, too, which only stories with volumes need.
     pub(crate) fn follow_attachments(&mut self, admin: &Client) {
         self.all.push(watch::<VolumeAttachment>(admin));
+    }
+
+    /// Watches snapshots, too, which only stories with copies have.
+    pub(crate) fn follow_snapshots(&mut self, admin: &Client) {
+        self.all.push(watch::<VolumeSnapshot>(admin));
+        self.all.push(watch::<VolumeSnapshotContent>(admin));
     }
 
     /// What was violated so far, of one kind or between kinds.

@@ -10,6 +10,7 @@ use api_types::core_v1::{ConfigMap, Namespace, Node, Pod, ReplicationController,
 use api_types::discovery_v1::EndpointSlice;
 use api_types::networking_v1::IPAddress;
 use api_types::policy_v1::PodDisruptionBudget;
+use api_types::snapshot_v1::{VolumeSnapshot, VolumeSnapshotContent};
 
 use testing::{CORES_PER_NODE, millicores};
 
@@ -56,7 +57,9 @@ plain!(
     ReplicaSet,
     ReplicationController,
     ServiceAccount,
-    StatefulSet
+    StatefulSet,
+    VolumeSnapshot,
+    VolumeSnapshotContent
 );
 
 /// What is known of pods that other kinds speak of, by uid.

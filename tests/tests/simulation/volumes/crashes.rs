@@ -5,7 +5,8 @@ use std::time::Duration;
 use testing::{NODES, Part};
 use tokio::time::Instant;
 
-use super::disks::{Moment, Step};
+use super::disks::Step;
+use super::steps::Moment;
 use super::{LOOK, Story, driver};
 use crate::simulate;
 
@@ -56,9 +57,9 @@ impl Story {
     /// The victim crashes in a step, and is back a while later.
     pub(super) async fn strike_in(&mut self, step: Step, crash: Option<Crash>) {
         let moment = crash.map_or(Moment::After, |crash| crash.moment);
-        self.until(&format!("{step:?} begins"), |_, disks| disks.reached(step, moment) > 0).await;
+        self.until(&format!("{step:?} begins"), |_, disks| disks.steps.reached(step, moment) > 0).await;
         let Some(Crash { victim, is_slow, then, .. }) = crash else { return };
-        self.disks.hold(is_slow.then_some((step, moment)));
+        self.disks.steps.hold(is_slow.then_some((step, moment)));
         self.fell(victim).await;
         if let Some(next) = then {
             self.until_recovering(step).await;
@@ -66,7 +67,7 @@ impl Story {
         }
         if is_slow {
             self.wait(TO_ACT).await;
-            self.disks.hold(None);
+            self.disks.steps.hold(None);
         }
     }
 
@@ -80,8 +81,8 @@ impl Story {
 
     /// Waits until a step is asked for anew, as who has forgotten of it does, or until that is not to be expected any more.
     async fn until_recovering(&self, step: Step) {
-        let (end, before) = (Instant::now() + RECOVERY, self.disks.reached(step, Moment::Before));
-        while Instant::now() < end && self.disks.reached(step, Moment::Before) == before {
+        let (end, before) = (Instant::now() + RECOVERY, self.disks.steps.reached(step, Moment::Before));
+        while Instant::now() < end && self.disks.steps.reached(step, Moment::Before) == before {
             self.wait(LOOK).await;
         }
     }
@@ -90,7 +91,7 @@ impl Story {
         self.parts(victim).into_iter().for_each(|part| self.cluster.stop(part));
         if victim == Victim::Driver {
             self.driver.cancel();
-            self.disks.set_down(true);
+            self.disks.steps.set_down(true);
         }
     }
 

@@ -29,7 +29,7 @@ const PERIOD: Duration = Duration::from_millis(500);
 pub(crate) fn start(disks: &Disks, admin: &Client) -> TaskGroup {
     let tasks = admin.tasks().child("driver");
     let driver = Driver { disks: disks.clone(), admin: admin.clone(), tasks: tasks.clone(), busy: Arc::default() };
-    disks.set_down(false);
+    disks.steps.set_down(false);
     tasks.spawn_cancellable("driver", async move {
         loop {
             if let Err(error) = driver.round().await {

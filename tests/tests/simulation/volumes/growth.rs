@@ -7,7 +7,8 @@ use serde_json::json;
 use testing::Part;
 
 use super::crashes::{Crash, Victim};
-use super::disks::{Disks, Moment, Step};
+use super::disks::{Disks, Step};
+use super::steps::Moment;
 use super::{CLAIM, NAME, Seen, Story};
 use crate::simulate;
 use crate::workloads::{NAMESPACE, change};

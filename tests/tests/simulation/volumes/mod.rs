@@ -6,9 +6,11 @@
 mod crashes;
 pub(crate) mod disks;
 pub(crate) mod driver;
+pub(crate) mod gate;
 mod growth;
 mod lost_node;
 mod on_nodes;
+pub(crate) mod steps;
 
 use std::sync::Arc;
 use std::time::Duration;

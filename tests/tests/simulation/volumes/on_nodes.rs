@@ -19,7 +19,7 @@ impl Disks {
     /// What runs of a pod on a node writes to its disk. It writes by what it has mounted, whatever has become of that; a node
     /// that was lost may be cut off the disk, any other may not.
     fn write(&self, handle: &str, node: &str, pod_uid: &str) {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         let is_lost = state.lost.contains(node);
         let Some(disk) = state.disk(handle, "written to") else { return };
         let fault = match disk.on.get(node) {
@@ -36,7 +36,7 @@ impl Disks {
 #[async_trait]
 impl NodeDriver for Disks {
     async fn stage(&self, node: &str, handle: &str) -> Result<(), DriverError> {
-        let was_blank = self.0.lock().disks.get(handle).is_some_and(|disk| disk.file_system.is_none());
+        let was_blank = self.state.lock().disks.get(handle).is_some_and(|disk| disk.file_system.is_none());
         let staged = self.step(Step::Stage, |state| {
             let disk = state.disk(handle, "staged")?;
             let attachment = *disk.on.get(node)?;

@@ -3,6 +3,7 @@
 
 mod bare_sets;
 mod budget;
+mod copies;
 mod cron_job;
 mod daemon_set;
 mod devices;
@@ -104,6 +105,11 @@ fn has_volumes(seed: u64) -> bool {
     matches!(seed % 7, 3 | 6)
 }
 
+/// Whether it has snapshots and copies of volumes, in place of the last one drawn as well; never both.
+fn has_copies(seed: u64) -> bool {
+    matches!(seed % 7, 1 | 4)
+}
+
 /// The workloads of a seed's story.
 pub(crate) fn draw(seed: u64, rng: &Rng) -> Vec<Box<dyn Workload>> {
     let mut left = ALL.to_vec();
@@ -115,6 +121,10 @@ pub(crate) fn draw(seed: u64, rng: &Rng) -> Vec<Box<dyn Workload>> {
     if has_volumes(seed) {
         drawn.pop();
         drawn.push(Box::new(stores::Stores::default()));
+    }
+    if has_copies(seed) {
+        drawn.pop();
+        drawn.push(Box::new(copies::Copies::default()));
     }
     drawn
 }

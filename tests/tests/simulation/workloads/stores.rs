@@ -145,7 +145,7 @@ impl Workload for Stores {
 
     fn break_own(&mut self, rng: &SharedRng) -> Option<String> {
         let percent = rng.below(50);
-        self.disks.set_unreliable(percent, rng);
+        self.disks.steps.set_unreliable(percent, rng);
         Some(format!("the driver of {NAME} fails in {percent} of 100 steps"))
     }
 
@@ -154,7 +154,7 @@ impl Workload for Stores {
     }
 
     async fn settle(&mut self, admin: &Client) {
-        self.disks.set_reliable();
+        self.disks.steps.set_reliable();
         change::<StatefulSet>(admin, NAMESPACE, NAME, json!({"spec": {"replicas": REPLICAS}})).await;
     }
 

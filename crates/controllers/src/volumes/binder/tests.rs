@@ -420,6 +420,11 @@ async fn a_claim_gets_a_volume_and_leaves_it() {
     assert_eq!(text(claim, &["spec", "volumeName"]), "v");
     assert_eq!(text(claim, &["status", "capacity", "storage"]), "5Gi");
     assert_eq!(run.requests("PUT", "/persistentvolume"), 5, "phase Available and the four writes of a binding");
+    let writes: Vec<String> = run.server.requests().into_iter().filter(|request| request.starts_with("PUT ")).collect();
+    let written: Vec<&str> =
+        writes.iter().filter_map(|request| request.split_once("/persistentvolume")).map(|(_, rest)| rest).collect();
+    let expected = ["s/v/status", "s/v", "s/v/status", "claims/c", "claims/c/status"];
+    assert_eq!(written, expected, "a volume that a claim has is protected");
     run.assert_shows(
         r#"pv_collector_bound_pvc_count{namespace="ns",storage_class="fast",volume_attributes_class=""} 1"#,
     );

@@ -70,7 +70,8 @@ pub(super) fn status(
 }
 
 impl Binder {
-    /// Ties claim and volume together, or does what is left of that.
+    /// Ties claim and volume together, or does what is left of that. The volume is said to be bound before the claim has it:
+    /// by that phase alone it is kept from who deletes it, also where nobody is left to write the rest.
     pub(super) async fn bind(
         &self,
         cx: &Cx,

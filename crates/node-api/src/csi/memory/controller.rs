@@ -30,7 +30,10 @@ impl Controller for MemoryDriver {
         request: Request<CreateVolumeRequest>,
     ) -> Result<Response<CreateVolumeResponse>, Status> {
         let request = request.into_inner();
-        self.answer("CreateVolume", |state| Ok(CreateVolumeResponse { volume: Some(state.make(&request)?) })).await
+        self.answer("CreateVolume", &request.name, |state| {
+            Ok(CreateVolumeResponse { volume: Some(state.make(&request)?) })
+        })
+        .await
     }
 
     async fn delete_volume(
@@ -38,7 +41,7 @@ impl Controller for MemoryDriver {
         request: Request<DeleteVolumeRequest>,
     ) -> Result<Response<DeleteVolumeResponse>, Status> {
         let id = request.into_inner().volume_id;
-        self.answer("DeleteVolume", |state| {
+        self.answer("DeleteVolume", &id, |state| {
             required("volume_id", !id.is_empty())?;
             if state.volumes.get(&id).is_some_and(|volume| !volume.nodes.is_empty()) {
                 return Err(Status::failed_precondition(format!("volume {id} is attached")));
@@ -54,7 +57,7 @@ impl Controller for MemoryDriver {
         request: Request<ControllerPublishVolumeRequest>,
     ) -> Result<Response<ControllerPublishVolumeResponse>, Status> {
         let request = request.into_inner();
-        self.answer("ControllerPublishVolume", |state| {
+        self.answer("ControllerPublishVolume", &request.volume_id, |state| {
             required("node_id", !request.node_id.is_empty())?;
             required("volume_capability", request.volume_capability.is_some())?;
             let volume = state.volume(&request.volume_id)?;
@@ -72,7 +75,7 @@ impl Controller for MemoryDriver {
         request: Request<ControllerUnpublishVolumeRequest>,
     ) -> Result<Response<ControllerUnpublishVolumeResponse>, Status> {
         let request = request.into_inner();
-        self.answer("ControllerUnpublishVolume", |state| {
+        self.answer("ControllerUnpublishVolume", &request.volume_id, |state| {
             required("volume_id", !request.volume_id.is_empty())?;
             // Where there is no volume, none is attached.
             if let Ok(volume) = state.volume(&request.volume_id) {
@@ -124,8 +127,10 @@ impl Controller for MemoryDriver {
         request: Request<CreateSnapshotRequest>,
     ) -> Result<Response<CreateSnapshotResponse>, Status> {
         let request = request.into_inner();
-        self.answer("CreateSnapshot", |state| Ok(CreateSnapshotResponse { snapshot: Some(state.take(&request)?) }))
-            .await
+        self.answer("CreateSnapshot", &request.name, |state| {
+            Ok(CreateSnapshotResponse { snapshot: Some(state.take(&request)?) })
+        })
+        .await
     }
 
     async fn delete_snapshot(
@@ -133,7 +138,7 @@ impl Controller for MemoryDriver {
         request: Request<DeleteSnapshotRequest>,
     ) -> Result<Response<DeleteSnapshotResponse>, Status> {
         let id = request.into_inner().snapshot_id;
-        self.answer("DeleteSnapshot", |state| {
+        self.answer("DeleteSnapshot", &id, |state| {
             required("snapshot_id", !id.is_empty())?;
             state.snapshots.remove(&id);
             Ok(DeleteSnapshotResponse {})
@@ -164,7 +169,7 @@ impl Controller for MemoryDriver {
         request: Request<ControllerExpandVolumeRequest>,
     ) -> Result<Response<ControllerExpandVolumeResponse>, Status> {
         let request = request.into_inner();
-        self.answer("ControllerExpandVolume", |state| {
+        self.answer("ControllerExpandVolume", &request.volume_id, |state| {
             let volume = state.volume(&request.volume_id)?;
             let range = request.capacity_range.as_ref();
             let range = range.ok_or_else(|| Status::invalid_argument("capacity_range is required"))?;
@@ -186,8 +191,8 @@ impl Controller for MemoryDriver {
         request: Request<ControllerModifyVolumeRequest>,
     ) -> Result<Response<ControllerModifyVolumeResponse>, Status> {
         let request = request.into_inner();
-        self.answer("ControllerModifyVolume", |state| {
-            state.volume(&request.volume_id)?.attributes = request.mutable_parameters.into_iter().collect();
+        self.answer("ControllerModifyVolume", &request.volume_id, |state| {
+            state.volume(&request.volume_id)?.attributes = request.mutable_parameters.clone().into_iter().collect();
             Ok(ControllerModifyVolumeResponse {})
         })
         .await
@@ -205,6 +210,14 @@ fn told(id: &str, snapshot: &Snap) -> Snapshot {
     }
 }
 
+/// What a volume starts with, and how large it is at least.
+#[derive(Default)]
+struct Origin {
+    origin: String,
+    least: i64,
+    content: Vec<u64>,
+}
+
 impl State {
     fn make(&mut self, request: &CreateVolumeRequest) -> Result<Volume, Status> {
         required("name", !request.name.is_empty())?;
@@ -213,7 +226,7 @@ impl State {
         if range.limit_bytes != 0 && range.limit_bytes < range.required_bytes {
             return Err(Status::out_of_range("no size is in the range"));
         }
-        let (origin, least) = self.origin(request.volume_content_source.as_ref())?;
+        let Origin { origin, least, content } = self.origin(request.volume_content_source.as_ref())?;
         let former = self.volumes.iter().find(|(_, volume)| volume.name == request.name);
         let id = match former {
             Some((_, volume)) if volume.bytes < range.required_bytes || volume.origin != origin => {
@@ -224,7 +237,8 @@ impl State {
                 let id = self.next_id("volume");
                 let bytes = range.required_bytes.max(least).max(SMALLEST);
                 let attributes = request.mutable_parameters.clone().into_iter().collect();
-                let volume = Entry { name: request.name.clone(), bytes, origin, attributes, ..Entry::default() };
+                let (name, copied) = (request.name.clone(), content.len());
+                let volume = Entry { name, bytes, origin, attributes, content, copied, ..Entry::default() };
                 self.volumes.insert(id.clone(), volume);
                 id
             }
@@ -237,24 +251,25 @@ impl State {
         })
     }
 
-    /// What a volume starts with, and how large it is at least.
-    fn origin(&mut self, source: Option<&VolumeContentSource>) -> Result<(String, i64), Status> {
+    fn origin(&mut self, source: Option<&VolumeContentSource>) -> Result<Origin, Status> {
         match source.and_then(|source| source.r#type.as_ref()) {
-            None => Ok((String::new(), 0)),
+            None => Ok(Origin::default()),
             Some(ContentType::Volume(VolumeSource { volume_id })) => {
-                Ok((format!("volume/{volume_id}"), self.volume(volume_id)?.bytes))
+                let (origin, volume) = (format!("volume/{volume_id}"), self.volume(volume_id)?);
+                Ok(Origin { origin, least: volume.bytes, content: volume.content.clone() })
             }
             Some(ContentType::Snapshot(SnapshotSource { snapshot_id })) => {
                 let snapshot = self.snapshots.get(snapshot_id);
                 let snapshot = snapshot.ok_or_else(|| Status::not_found("the snapshot does not exist"))?;
-                Ok((format!("snapshot/{snapshot_id}"), snapshot.bytes))
+                let origin = format!("snapshot/{snapshot_id}");
+                Ok(Origin { origin, least: snapshot.bytes, content: snapshot.content.clone() })
             }
         }
     }
 
     fn take(&mut self, request: &CreateSnapshotRequest) -> Result<Snapshot, Status> {
         required("name", !request.name.is_empty())?;
-        let bytes = self.volume(&request.source_volume_id)?.bytes;
+        let Entry { bytes, content, .. } = self.volume(&request.source_volume_id)?.clone();
         let former = self.snapshots.iter().find(|(_, snapshot)| snapshot.name == request.name);
         let former = former.map(|(id, snapshot)| (id.clone(), snapshot.clone()));
         match former {
@@ -264,7 +279,8 @@ impl State {
             Some((id, snapshot)) => Ok(told(&id, &snapshot)),
             None => {
                 let id = self.next_id("snapshot");
-                let snapshot = Snap { name: request.name.clone(), volume: request.source_volume_id.clone(), bytes };
+                let (name, volume) = (request.name.clone(), request.source_volume_id.clone());
+                let snapshot = Snap { name, volume, bytes, content };
                 let told = told(&id, &snapshot);
                 self.snapshots.insert(id, snapshot);
                 Ok(told)
