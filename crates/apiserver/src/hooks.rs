@@ -78,6 +78,21 @@ pub(crate) trait PostStartHook: Send + Sync + 'static {
     async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), HookError>;
 }
 
+/// Work that upstream's server does after the start, and this one needs not: what it would wait for is there from the start, or
+/// another hook waits for it. Who asks for its check finds it.
+pub(crate) struct Ready(pub(crate) &'static str);
+
+#[async_trait]
+impl PostStartHook for Ready {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    async fn run(&self, _: &Arc<ApiCx>) -> Result<(), HookError> {
+        Ok(())
+    }
+}
+
 /// The hooks of a server with their health checks.
 pub(crate) struct Hooks(Vec<(Arc<dyn PostStartHook>, Hook)>);
 

@@ -27,6 +27,7 @@ mod tokens;
 pub mod trust_bundles;
 pub mod volumes;
 
+pub use admission::check_sysctl_pattern;
 #[cfg(test)]
 use kubelet_node::events;
 use kubelet_node::{interfaces, node, resources};

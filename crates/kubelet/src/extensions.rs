@@ -6,6 +6,7 @@ use std::sync::Arc;
 use api_types::storage_v1::CSIDriver;
 use client::{Client, Informers};
 use component_base::Lifecycle;
+use component_base::health::Check;
 use component_helpers::group_claims::Whose;
 use kubelet_node::topology::TopologyManager;
 use parking_lot::Mutex;
@@ -32,6 +33,8 @@ pub(crate) struct Extensions {
     counts: Option<Arc<Counts>>,
     /// Why the node is not ready, as far as it is about plugins.
     not_ready: Arc<Mutex<Option<String>>>,
+    /// Why device plugins cannot register.
+    unregistrable: Arc<Mutex<Option<String>>>,
     /// What plugins offer.
     pub(crate) devices: Arc<Devices>,
     /// None without an API server.
@@ -102,6 +105,7 @@ impl Extensions {
             drivers,
             csi_nodes,
             not_ready: Arc::new(Mutex::new(client.map(|_| csi::UNINITIALIZED.to_owned()))),
+            unregistrable: Arc::default(),
             devices: Devices::new(&node.root_dir.join("device-plugins"), deps),
             dynamic: client.map(|client| Dynamic::new(node, client, metrics, lifecycle)).transpose()?,
             root: node.root_dir.clone(),
@@ -122,6 +126,18 @@ impl Extensions {
 
     pub(crate) fn not_ready(&self) -> Option<String> {
         self.not_ready.lock().clone()
+    }
+
+    /// Whether device plugins can register.
+    pub(crate) fn registration(&self) -> Check {
+        let unregistrable = self.unregistrable.clone();
+        Check::instant("device-plugin", move || match unregistrable.lock().as_deref() {
+            None => Ok(()),
+            Some(error) => Err(format!(
+                "device registration error: device plugin registration gRPC server failed and no device plugins can \
+                 register: {error}"
+            )),
+        })
     }
 
     /// Takes plugins from now on, and tells who has what of theirs.
@@ -156,9 +172,11 @@ impl Extensions {
         };
         tasks.spawn_cancellable("plugin-watcher", watcher.run());
         let registry = devices::serve(self.devices.clone(), tasks.token());
+        let unregistrable = self.unregistrable.clone();
         tasks.spawn("device-registry", async move {
             if let Err(error) = registry.await {
                 tracing::error!(%error, "Device plugins cannot register");
+                *unregistrable.lock() = Some(error.to_string());
             }
         });
         let (pods, active_alone) = (engine.clone(), lifecycle.gates().enabled(gates::LIST_ACTIVE_PODS));

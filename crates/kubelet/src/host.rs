@@ -81,13 +81,13 @@ fn check_swap(
     mounts: &dyn Mounts,
     events: &mut Vec<(&'static str, String)>,
 ) -> Result<(), BoxError> {
-    let swap = facts.proc().memory().map(|memory| memory.swap_total_bytes).unwrap_or_default();
-    if swap > 0 && plan.config.fail_swap_on != Some(false) {
+    let swaps = facts.proc().swaps().map_err(|error| format!("failed to determine if swap is on: {error}"))?;
+    if swaps && plan.config.fail_swap_on != Some(false) {
         return Err(
             "running with swap on is not supported, please disable swap or set --fail-swap-on flag to false".into()
         );
     }
-    if swap > 0 && !mounts.can_refuse_swap() {
+    if swaps && !mounts.can_refuse_swap() {
         let text = "The tmpfs noswap option is not supported. Memory-backed volumes (e.g. secrets, emptyDirs, etc.) might \
                     be swapped to disk and should no longer be considered secure.";
         events.push(("PossibleMemoryBackedVolumesOnDisk", text.to_owned()));
@@ -205,6 +205,7 @@ pub(crate) fn make_directories(layout: &Layout, plan: &Plan) -> Result<(), BoxEr
 #[cfg(test)]
 mod tests {
     use component_base::{Feature, Gates};
+    use sys::mounts::FakeMounts;
 
     use super::*;
     use crate::config::{COMPONENT, gates, load, plan};
@@ -222,6 +223,32 @@ mod tests {
         ];
         for (release, expected) in cases {
             assert_eq!(is_older(release, THROTTLING_SINCE), expected, "{release}");
+        }
+    }
+
+    #[test]
+    fn swap_is_what_the_kernel_names_places_of() {
+        let options = component_base::flags::parse(COMPONENT.flags, Vec::<String>::new()).unwrap();
+        let mut plan = plan(&options, load(&options).unwrap(), "host").unwrap();
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("proc")).unwrap();
+        // Within a container its file tells what the container may use, whatever the machine has.
+        std::fs::write(root.path().join("proc/meminfo"), "MemTotal: 100 kB\nSwapTotal: 0 kB\n").unwrap();
+        let head = "Filename\tType\tSize\tUsed\tPriority\n";
+        for (swaps, fails, expected) in [
+            (head.to_owned(), None, Ok(0)),
+            (format!("{head}/swap.img file 1024 0 -2\n"), Some(false), Ok(1)),
+            (format!("{head}/swap.img file 1024 0 -2\n"), None, Err("running with swap on is not supported, ")),
+        ] {
+            std::fs::write(root.path().join("proc/swaps"), &swaps).unwrap();
+            plan.config.fail_swap_on = fails;
+            let mut events = Vec::new();
+            let checked = check_swap(&plan, &Facts::at(root.path()), &FakeMounts::default(), &mut events);
+            match (checked, expected) {
+                (Ok(()), Ok(told)) => assert_eq!(events.len(), told, "{swaps}"),
+                (Err(error), Err(text)) => assert!(error.to_string().starts_with(text), "{error}"),
+                (checked, expected) => panic!("{swaps}: {checked:?}, not {expected:?}"),
+            }
         }
     }
 

@@ -39,7 +39,7 @@ use crate::node::{self, AddressSource, Facts, LeaseKeeper, Memory, NodeState, Re
 use crate::objects::{ApiObjects, NoObjects, Objects};
 use crate::pod_certificates::PodCertificates;
 use crate::resource_managers;
-use crate::resources::{PodGroups, all_pods_limits};
+use crate::resources::{PodGroups, all_pods_limits, allocatable};
 use crate::setup::Setup;
 use crate::shutdown;
 use crate::traces;
@@ -286,11 +286,12 @@ impl Dependencies {
         } else {
             (crate::resources::reserve::Reservations::default().enforced(&capacity), most)
         };
-        self.groups.start(&all_pods_limits(cpu, memory, pids)).await?;
-        if plan.config.cgroups_per_qos != Some(false) {
-            let text = "Updated Node Allocatable limit across pods";
-            self.events.event(node::reference(&plan.node.name), Level::Normal, "NodeAllocatableEnforced", text);
-        }
+        self.groups.start().await?;
+        let (groups, events, about) = (self.groups.clone(), self.events.clone(), node::reference(&plan.node.name));
+        lifecycle.tasks().spawn_cancellable("node-allocatable", async move {
+            let tell = |level, reason: &'static str, text: &str| events.event(about.clone(), level, reason, text);
+            allocatable::enforce(&groups, &all_pods_limits(cpu, memory, pids), tell).await;
+        });
         if let Some(informers) = &self.informers {
             informers.start();
         }

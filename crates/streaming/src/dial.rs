@@ -34,10 +34,10 @@ pub enum DialError {
     #[error("error sending request: {0}")]
     Send(#[from] hyper::Error),
     /// The server answered with something other than 101.
-    #[error("{}", refusal_text(.0))]
+    #[error("unable to upgrade connection: {}", .0.message())]
     Refused(Box<Refused>),
     /// The server answered 101 without the upgrade that was asked for.
-    #[error("missing upgrade headers in response")]
+    #[error("unable to upgrade connection: ")]
     MissingUpgrade,
     /// The server chose a protocol that was not offered.
     #[error("invalid protocol, expected one of [{}], got {chosen:?}", offered.join(" "))]
@@ -58,13 +58,16 @@ pub struct Refused {
     pub body: Bytes,
 }
 
-/// The message of an API Status in the body, or the body's text.
-fn refusal_text(refused: &Refused) -> String {
-    let status: Option<Value> = serde_json::from_slice(&refused.body).ok();
-    let message = status.as_ref().and_then(|status| status.get("message")).and_then(Value::as_str);
-    match message {
-        Some(message) => message.to_owned(),
-        None => String::from_utf8_lossy(&refused.body).trim().to_owned(),
+impl Refused {
+    /// The message of an API Status in the body, or the body's text.
+    #[must_use]
+    pub fn message(&self) -> String {
+        let status: Option<Value> = serde_json::from_slice(&self.body).ok();
+        let message = status.as_ref().and_then(|status| status.get("message")).and_then(Value::as_str);
+        match message {
+            Some(message) => message.to_owned(),
+            None => String::from_utf8_lossy(&self.body).trim().to_owned(),
+        }
     }
 }
 

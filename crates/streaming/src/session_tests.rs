@@ -319,6 +319,22 @@ async fn cat_through_http_and_a_byte_proxy() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn refusals_are_told_in_the_servers_words() {
+    let told = r#"{"kind":"Status","status":"Failure","message":"pods \"p\" is forbidden","code":403}"#;
+    for (code, body, expected) in [
+        (500, "container not found (\"c\")\n", "container not found (\"c\")"),
+        (403, told, "pods \"p\" is forbidden"),
+        (101, "", ""),
+    ] {
+        let group = TaskGroup::new("test");
+        let answer = move |_| async move { http::Response::builder().status(code).body(Full::from(body)).unwrap() };
+        let request = spdy_request("/exec", "node", &["v4.channel.k8s.io"]).unwrap();
+        let error = dial_spdy(http_server(&group, answer), request).await.err().unwrap();
+        assert_eq!(error.to_string(), format!("unable to upgrade connection: {expected}"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn cat_translated_from_websocket_to_spdy() {
     let group = TaskGroup::new("test");
     let tasks = group.clone();

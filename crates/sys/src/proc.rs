@@ -106,6 +106,19 @@ impl Proc {
         Ok(parse::memory(&self.read("proc/meminfo")?))
     }
 
+    /// Whether memory is moved to disks: `/proc/swaps` names one. A kernel without that file has none.
+    ///
+    /// # Errors
+    /// `/proc/swaps` is there and cannot be read.
+    pub fn swaps(&self) -> io::Result<bool> {
+        match self.read("proc/swaps") {
+            // Below the heads of its columns.
+            Ok(text) => Ok(text.trim().lines().count() > 1),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Processors that are online.
     ///
     /// # Errors
@@ -295,6 +308,19 @@ mod tests {
         assert_eq!(proc.oom_score_adj(7).unwrap(), 999);
         assert!(proc.set_oom_score_adj(7, 1001).is_err());
         assert!(proc.stat(8).is_err());
+    }
+
+    #[test]
+    fn swap_is_on_where_the_kernel_names_a_place_of_it() {
+        let root = tempfile::tempdir().unwrap();
+        let proc = Proc::at(root.path());
+        assert!(!proc.swaps().unwrap(), "a kernel without swap has no such file");
+        std::fs::create_dir(root.path().join("proc")).unwrap();
+        let head = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n";
+        for (text, expected) in [("", false), (head, false), (&format!("{head}/dev/sda2 partition 1 0 -2\n"), true)] {
+            std::fs::write(root.path().join("proc/swaps"), text).unwrap();
+            assert_eq!(proc.swaps().unwrap(), expected, "{text:?}");
+        }
     }
 
     #[test]

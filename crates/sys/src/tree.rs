@@ -8,6 +8,7 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, ResolveFlags, Stat, chmod, chownat, fstat, openat, openat2,
@@ -192,15 +193,15 @@ pub struct Bits {
 }
 
 /// Gives a directory and everything below it to a group, with these bits beside those that are set. The directory
-/// itself comes last, so that it marks completion. What is mounted below is left as it is.
+/// itself comes last, so that it marks completion. What is mounted below is left as it is. `given` counts what is done.
 ///
 /// # Errors
 /// Something does not take it.
-pub fn give_to_group(root: &Path, group: u32, bits: Bits) -> io::Result<()> {
+pub fn give_to_group(root: &Path, group: u32, bits: Bits, given: &AtomicU64) -> io::Result<()> {
     if group == u32::MAX {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "no group has this number"));
     }
-    walk(open_root(root)?, &mut Give { group: Gid::from_raw(group), bits })
+    walk(open_root(root)?, &mut Give { group: Gid::from_raw(group), bits, given })
 }
 
 /// Whether the directory itself is as [`give_to_group`] leaves it.
@@ -217,13 +218,15 @@ fn open_root(root: &Path) -> io::Result<OwnedFd> {
     Ok(openat(CWD, root, flags, Mode::empty())?)
 }
 
-struct Give {
+struct Give<'a> {
     group: Gid,
     bits: Bits,
+    given: &'a AtomicU64,
 }
 
-impl Give {
+impl Give<'_> {
     fn give(&self, held: &OwnedFd) -> io::Result<()> {
+        self.given.fetch_add(1, Ordering::Relaxed);
         let stat = fstat(held)?;
         let kind = FileType::from_raw_mode(stat.st_mode);
         let bits = if kind == FileType::Directory { self.bits.of_directories } else { self.bits.of_files };
@@ -240,7 +243,7 @@ impl Give {
     }
 }
 
-impl Visit for Give {
+impl Visit for Give<'_> {
     fn leaf(&mut self, directory: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match openat2(directory, name, flags, Mode::empty(), STRICT) {

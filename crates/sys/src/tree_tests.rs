@@ -52,7 +52,7 @@ fn depth_costs_neither_stack_nor_descriptors() {
     }
     let deepest = at;
     let group = fs::metadata(&root).unwrap().gid();
-    give_to_group(&root, group, WRITE).unwrap();
+    give_to_group(&root, group, WRITE, &AtomicU64::default()).unwrap();
     assert_eq!(fstat(&deepest).unwrap().st_mode & 0o7777, 0o2770);
     remove_tree(&root).unwrap();
     assert!(!root.exists());
@@ -71,7 +71,7 @@ fn mounts_are_left_alone() {
     // A bind mount of the same file system: its device number says nothing.
     LinuxMounts.mount(&Mount::bind(&outside, root.join("sub/mounted"), Depth::One)).unwrap();
     let removed = remove_tree(&root);
-    let given = give_to_group(&root, 4242, WRITE);
+    let given = give_to_group(&root, 4242, WRITE, &AtomicU64::default());
     LinuxMounts.unmount_below(&root, Unmount::Lazy).unwrap();
     assert_eq!(removed.unwrap_err().kind(), io::ErrorKind::CrossesDevices);
     given.unwrap();
@@ -98,7 +98,9 @@ fn a_group_gets_what_is_there_and_nothing_that_links_lead_to() {
     symlink(&outside, root.join("directory")).unwrap();
     symlink(outside.join("precious"), root.join("file")).unwrap();
     assert!(!is_given_to_group(&root, 4242, WRITE).unwrap());
-    give_to_group(&root, 4242, WRITE).unwrap();
+    let given = AtomicU64::default();
+    give_to_group(&root, 4242, WRITE, &given).unwrap();
+    assert_eq!(given.into_inner(), 5, "the root, a directory, a file and two links");
     assert!(is_given_to_group(&root, 4242, WRITE).unwrap());
     assert_eq!((mode(&root.join("sub/tool")), mode(&root.join("sub")) & 0o2770), (0o4760, 0o2770));
     assert_eq!(fs::symlink_metadata(root.join("file")).unwrap().gid(), 4242);

@@ -33,12 +33,17 @@ use discovered::Discovery;
 use poll::Poller;
 use state::Aggregation;
 
-use crate::hooks::PostStartHook;
+use crate::hooks::{PostStartHook, Ready};
 use crate::routes::Routes;
 
 /// Adds the places of other servers, and the work, in the order of upstream's health checks.
 pub(crate) fn install(routes: &mut Routes, hooks: &mut Vec<Arc<dyn PostStartHook>>, aggregation: &Arc<Aggregation>) {
     routes.first(Arc::new(passed_on::Elsewhere(Arc::clone(aggregation))));
+    if aggregation.shows_certificate {
+        hooks.push(Arc::new(Ready("aggregator-reload-proxy-client-cert")));
+    }
+    hooks.push(Arc::new(Ready("start-kube-aggregator-informers")));
+    hooks.push(Arc::new(Ready("apiservice-status-local-available-controller")));
     hooks.push(Arc::new(table::Follow(Arc::clone(&aggregation.table))));
     hooks.push(Arc::new(availability::Controller(Arc::clone(aggregation))));
     hooks.push(Arc::new(Poller::new(aggregation, Arc::new(Discovery))));

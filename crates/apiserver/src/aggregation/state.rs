@@ -33,6 +33,8 @@ pub(crate) struct Aggregation {
     pub(super) metrics: AggregationMetrics,
     /// Whether other servers are told of uids.
     pub(super) uids: Uids,
+    /// Whether other servers are shown a certificate.
+    pub(super) shows_certificate: bool,
 }
 
 /// A version of a group as discovery shows it.
@@ -73,6 +75,7 @@ impl Aggregation {
             registration: Registration::new(served),
             metrics: AggregationMetrics::new(metrics),
             uids: if lifecycle.gates().enabled(gates::REMOTE_UID) { Uids::Told } else { Uids::Kept },
+            shows_certificate: config.client_pair.is_some(),
         })
     }
 

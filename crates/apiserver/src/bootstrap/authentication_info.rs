@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use api_machinery::meta::{DeleteOptions, ObjectMeta};
 use api_types::core_v1::ConfigMap;
@@ -46,7 +46,8 @@ async fn publish(cx: &ApiCx) -> Result<(), BootstrapError> {
     namespaces::ensure(client, NAMESPACE).await?;
     let api = client.namespaced::<ConfigMap>(NAMESPACE);
     let stored = api.get_opt(NAME).await?;
-    let data = merged(stored.as_ref().map(|config| &config.data), &cx.config().authentication)?;
+    let data =
+        merged(stored.as_ref().map(|config| &config.data), &cx.config().authentication, cx.lifecycle.clock().wall())?;
     let written = match stored {
         Some(config) if config.data == data => return Ok(()),
         Some(config) => api.update(&ConfigMap { data, ..config }).await,
@@ -57,7 +58,7 @@ async fn publish(cx: &ApiCx) -> Result<(), BootstrapError> {
     };
     match written {
         Err(error) if error.api().is_some_and(|error| error.code == 413 || error.message.contains("Too long")) => {
-            // It only ever grows; begun anew, every server adds what it still uses.
+            // Lists only ever grow; begun anew, every server adds what it still uses.
             api.delete(NAME, &DeleteOptions::default()).await?;
             Err(error.into())
         }
@@ -72,13 +73,14 @@ async fn publish(cx: &ApiCx) -> Result<(), BootstrapError> {
 fn merged(
     stored: Option<&BTreeMap<String, String>>,
     config: &AuthenticationConfig,
+    now: SystemTime,
 ) -> Result<BTreeMap<String, String>, BootstrapError> {
     let mut data = stored.cloned().unwrap_or_default();
     if let Some(path) = &config.client_ca_file {
-        join_bundle(&mut data, "client-ca-file", path)?;
+        join_bundle(&mut data, "client-ca-file", path, now)?;
     }
     if let Some(proxy) = &config.front_proxy {
-        join_bundle(&mut data, "requestheader-client-ca-file", &proxy.client_ca_file)?;
+        join_bundle(&mut data, "requestheader-client-ca-file", &proxy.client_ca_file, now)?;
         let headers = &proxy.headers;
         let lists: [(&str, &[String]); 5] = [
             ("requestheader-username-headers", &headers.username),
@@ -100,10 +102,15 @@ fn merged(
     Ok(data)
 }
 
-fn join_bundle(data: &mut BTreeMap<String, String>, key: &str, path: &Path) -> Result<(), BootstrapError> {
+fn join_bundle(
+    data: &mut BTreeMap<String, String>,
+    key: &str,
+    path: &Path,
+    now: SystemTime,
+) -> Result<(), BootstrapError> {
     let own = std::fs::read_to_string(path).map_err(|source| BootstrapError::Read { path: path.to_owned(), source })?;
     let stored = data.get(key).map(String::as_str).unwrap_or_default();
-    let joined = ca_union::bundles(stored, &own);
+    let joined = ca_union::bundles(stored, &own, now);
     data.insert(key.to_owned(), joined);
     Ok(())
 }

@@ -20,9 +20,11 @@ use std::sync::Arc;
 pub(crate) use facts::InfoRef;
 pub(crate) use served::{ServedKind, ServedKinds};
 
-use crate::hooks::PostStartHook;
+use crate::hooks::{PostStartHook, Ready};
 
 /// Adds the work.
 pub(crate) fn install(hooks: &mut Vec<Arc<dyn PostStartHook>>, served: &Arc<ServedKinds>) {
+    hooks.push(Arc::new(Ready("start-apiextensions-informers")));
     hooks.push(Arc::new(controller::DefinitionController::new(served)));
+    hooks.push(Arc::new(Ready("crd-informer-synced")));
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use api_machinery::field_path::{ErrorList, Path};
-use api_machinery::gvk::GroupKind;
-use api_machinery::status::ApiError;
+use api_machinery::gvk::{GroupKind, GroupResource};
+use api_machinery::status::{ApiError, PlainResponse};
 use api_types::core_v1::Pod;
 use async_trait::async_trait;
 use bytes::BytesMut;
@@ -65,7 +65,7 @@ impl Endpoint for Logs {
             cx.metrics.log_tls_failures.with(&[]).inc();
         }
         let io = dialled.map_err(failed)?;
-        let log = answer(forward::send(io, onward, cx.tasks()).await.map_err(failed)?, &url).await?;
+        let log = answer(forward::send(io, onward, cx.tasks()).await.map_err(failed)?, &url, &info.name).await?;
         Ok(if is_websocket(request.headers()) { over_websocket(cx, request, log) } else { log })
     }
 }
@@ -99,7 +99,7 @@ fn over_websocket(cx: &Arc<ApiCx>, request: Request<Authorized>, log: Response) 
 }
 
 /// The log, or the agent's error as the API's.
-async fn answer(response: Response, url: &str) -> Result<Response, ApiError> {
+async fn answer(response: Response, url: &str, name: &str) -> Result<Response, ApiError> {
     let (parts, body) = response.into_parts();
     if parts.status.is_redirection() {
         return Err(ApiError::internal(format_args!("Get {url:?}: redirects forbidden")));
@@ -110,7 +110,16 @@ async fn answer(response: Response, url: &str) -> Result<Response, ApiError> {
         return Err(match parts.status.as_u16() {
             400 => ApiError::bad_request(text),
             500 => ApiError::internal(text),
-            code => ApiError { code, ..ApiError::unclassified(text) },
+            code => PlainResponse {
+                code,
+                method: "",
+                resource: &GroupResource { group: "".into(), resource: "pods/log".into() },
+                name,
+                body: &text,
+                retry_after_seconds: 0,
+                unexpected: false,
+            }
+            .into(),
         });
     }
     let mut response = Response::new(body);
@@ -217,7 +226,25 @@ fn check_stream(query: &Query, is_tail: bool, streams: Streams, errors: &mut Err
 
 #[cfg(test)]
 mod tests {
+    use component_base::serving::text;
+
     use super::*;
+
+    #[tokio::test]
+    async fn errors_of_agents_become_the_servers() {
+        for (code, expected) in [
+            (400, "container \"c\" in pod \"p\" is waiting"),
+            (500, "Internal error occurred: container \"c\" in pod \"p\" is waiting"),
+            (404, "the server could not find the requested resource ( pods/log p)"),
+            (503, "the server is currently unable to handle the request ( pods/log p)"),
+            (302, "Get \"https://n\": redirects forbidden"),
+        ] {
+            let response = text(StatusCode::from_u16(code).unwrap(), "container \"c\" in pod \"p\" is waiting");
+            let error = answer(response, "https://n", "p").await.err().unwrap();
+            assert!(error.message.ends_with(expected), "{code}: {}", error.message);
+            assert_eq!(error.code, if code == 302 { 500 } else { code });
+        }
+    }
 
     #[test]
     fn options_have_rules() {

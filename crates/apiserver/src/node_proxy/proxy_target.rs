@@ -53,7 +53,6 @@ pub(super) async fn of_service(cx: &ApiCx, namespace: &str, id: &ProxyId<'_>) ->
     let absent = |error: ApiError| if error.is_not_found() { ApiError::not_found(&services(), id.name) } else { error };
     let endpoints: Endpoints = read(cx, "endpoints", namespace, id.name).await.map_err(absent)?;
     let candidates = candidates(&endpoints.subsets, &port_name);
-    let none = || ApiError::service_unavailable(format!("no endpoints available for service {:?}", id.name));
     let start =
         usize::try_from(cx.rng().below(u64::try_from(candidates.len()).unwrap_or(u64::MAX).max(1))).unwrap_or(0);
     for (address, port) in candidates.iter().cycle().skip(start).take(candidates.len()) {
@@ -61,7 +60,17 @@ pub(super) async fn of_service(cx: &ApiCx, namespace: &str, id: &ProxyId<'_>) ->
             return plain(cx, &address.ip, *port, id.scheme == "https").await;
         }
     }
-    Err(none())
+    Err(ApiError::service_unavailable(none_of(id, &endpoints.subsets)))
+}
+
+/// That a Service has no endpoint to go to: none at all, or none behind what is asked for.
+fn none_of(id: &ProxyId<'_>, subsets: &[EndpointSubset]) -> String {
+    let whole = match id {
+        ProxyId { scheme: "", port: "", name } => (*name).to_owned(),
+        ProxyId { scheme: "", port, name } => format!("{name}:{port}"),
+        ProxyId { scheme, port, name } => format!("{scheme}:{name}:{port}"),
+    };
+    format!("no endpoints available for service {:?}", if subsets.is_empty() { id.name } else { &whole })
 }
 
 /// The ready addresses that have a port of that name, each with its port.
@@ -110,4 +119,24 @@ async fn plain(cx: &ApiCx, host: &str, port: u16, https: bool) -> Result<Backend
         None
     };
     Ok(Backend { way, authority: host_and_port(host, port), tls })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_without_endpoints_is_named_as_it_was_asked_for() {
+        let some = [EndpointSubset::default()];
+        for (id, subsets, expected) in [
+            ("web:http", &[][..], "web"),
+            ("web", &some[..], "web"),
+            ("web:http", &some[..], "web:http"),
+            ("https:web:443", &some[..], "https:web:443"),
+            ("https:web:", &some[..], "https:web:"),
+        ] {
+            let text = none_of(&ProxyId::parse(id).unwrap(), subsets);
+            assert_eq!(text, format!("no endpoints available for service {expected:?}"), "{id}");
+        }
+    }
 }

@@ -106,9 +106,17 @@ pub(super) fn service_accounts(options: &Options, errors: &mut Errors) -> Servic
     let signing_key_file = path(options, "service-account-signing-key-file");
     let signing_endpoint = Some(options.string("service-account-signing-endpoint").to_owned());
     let signing_endpoint = signing_endpoint.filter(|socket| !socket.is_empty());
-    if issuers.is_empty() || (signing_key_file.is_none() && signing_endpoint.is_none()) {
-        errors.push("--service-account-signing-key-file and --service-account-issuer are required flags");
+    let audiences = options.strings("api-audiences").to_vec();
+    match (signing_key_file.is_some() || signing_endpoint.is_some(), !issuers.is_empty(), !audiences.is_empty()) {
+        (true, true, _) => {}
+        (false, false, false) => {
+            errors.push("--service-account-signing-key-file and --service-account-issuer are required flags");
+        }
+        _ => errors.push(
+            "--service-account-signing-key-file, --service-account-issuer, and --api-audiences should be specified together",
+        ),
     }
+    errors.check(!issuers.is_empty(), "service-account-issuer is a required flag");
     let is_elsewhere = signing_endpoint.is_some();
     for (flag, is_named) in [
         ("service-account-signing-key-file", signing_key_file.is_some()),
@@ -129,7 +137,6 @@ pub(super) fn service_accounts(options: &Options, errors: &mut Errors) -> Servic
     if !jwks_uri.is_empty() && !jwks_uri.starts_with("https://") {
         errors.push(format!("service-account-jwks-uri requires https scheme, parsed as: {jwks_uri}"));
     }
-    let audiences = options.strings("api-audiences").to_vec();
     let mut key_files: Vec<PathBuf> = options.strings("service-account-key-file").iter().map(PathBuf::from).collect();
     if key_files.is_empty() && signing_key_file.is_none() && !is_elsewhere {
         key_files.extend(path(options, "tls-private-key-file"));

@@ -63,8 +63,15 @@ fn every_problem_is_told() {
         "--secure-port 0 must be between 1 and 65535",
         "invalid value of watch cache size: a",
         "--service-account-signing-key-file and --service-account-issuer are required flags",
+        "service-account-issuer is a required flag",
     ] {
         assert!(problems.contains(part), "{part} in {problems}");
+    }
+    let key = KUBEADM.replace("--service-account-issuer=https://kubernetes.default.svc ", "");
+    for some in [key.as_str(), "--service-account-issuer=https://kubernetes.default.svc", "--api-audiences=a"] {
+        let problems = completed(some).unwrap_err();
+        let text = "--service-account-issuer, and --api-audiences should be specified together";
+        assert!(problems.contains(text) && !problems.contains("are required flags"), "{problems}");
     }
     let line = format!(
         "{KUBEADM} --authorization-mode=RBAC --authorization-mode=Node --service-account-issuer=https://kubernetes.default.svc \

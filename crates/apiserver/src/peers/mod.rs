@@ -12,14 +12,12 @@ mod union;
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use component_base::lifecycle::Lifecycle;
 use component_base::metrics::Metrics;
 
 use crate::config::ServerConfig;
-use crate::cx::ApiCx;
 use crate::gates;
-use crate::hooks::{HookError, PostStartHook};
+use crate::hooks::{PostStartHook, Ready};
 
 pub(crate) use proxied::{is_proxied, serve};
 pub use state::PeersError;
@@ -45,19 +43,4 @@ pub(crate) fn install(
         hooks.push(Arc::new(discovery::Workers(Arc::clone(peers))));
     }
     Ok(peers)
-}
-
-/// Work that upstream's server does after the start, and this one needs not: it is decided by what it serves, not by a copy
-/// of that.
-struct Ready(&'static str);
-
-#[async_trait]
-impl PostStartHook for Ready {
-    fn name(&self) -> &'static str {
-        self.0
-    }
-
-    async fn run(&self, _: &Arc<ApiCx>) -> Result<(), HookError> {
-        Ok(())
-    }
 }

@@ -33,7 +33,7 @@ use crate::custom_kinds::CustomKinds;
 use crate::cx::ApiCx;
 use crate::flow_control::{self, FlowControl};
 use crate::handlers::ownership::Ownership;
-use crate::hooks::{Hooks, PostStartHook};
+use crate::hooks::{Hooks, PostStartHook, Ready};
 use crate::limits::{InFlight, Running, Seats, Watches};
 use crate::metrics::resources;
 use crate::metrics::services::{AllocationMetrics, show_networks};
@@ -111,7 +111,7 @@ pub(super) fn assemble(
     let versions = Arc::new(RegistryVersions::new(&registry, &custom_kinds));
     let admission = admission(&config, &lifecycle, &webhooks, versions, &metrics)?;
 
-    let (mut routes, mut hooks) = (first_routes(), Vec::new());
+    let (mut routes, mut hooks) = (first_routes(), first_hooks());
     hooks.extend(lifecycle.gates().enabled(gates::STORAGE_READINESS).then(storage_ready::hook));
     hooks.extend(encryption.and_then(encryption_reload::hook));
     let tracer = tracer(&config, &lifecycle, &egress, &metrics)?;
@@ -157,6 +157,12 @@ pub(super) fn assemble(
         lifecycle,
     };
     Ok((Arc::new(cx), routes, hooks))
+}
+
+/// The work of upstream's generic server.
+fn first_hooks() -> Vec<Arc<dyn PostStartHook>> {
+    let names = ["start-apiserver-admission-initializer", "generic-apiserver-start-informers"];
+    names.map(|name| Arc::new(Ready(name)) as _).into()
 }
 
 /// The places that every server has.

@@ -265,3 +265,22 @@ async fn streams_are_refused_before_a_node_is_asked() {
     let (code, text) = api.post(&format!("{path}/exec?container=x"), "").await.refusal();
     assert_eq!((code, text.as_str()), (400, "container x is not valid for pod p"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn every_step_of_the_start_has_a_check() {
+    let api = ready().await;
+    for (name, code) in [
+        ("start-apiserver-admission-initializer", 200),
+        ("generic-apiserver-start-informers", 200),
+        ("start-apiextensions-informers", 200),
+        ("start-apiextensions-controllers", 200),
+        ("crd-informer-synced", 200),
+        ("start-kube-aggregator-informers", 200),
+        ("apiservice-status-local-available-controller", 200),
+        ("aggregator-reload-proxy-client-cert", 404),
+    ] {
+        for endpoint in ["healthz", "livez", "readyz"] {
+            assert_eq!(api.get(&format!("/{endpoint}/poststarthook/{name}")).await.code, code, "{name}");
+        }
+    }
+}

@@ -144,10 +144,7 @@ fn authorized(mut request: Request<()>) -> Request<()> {
 /// The code of a refusal and what its text is.
 pub(super) fn refusal(result: Result<(UpgradedIo, String), DialError>) -> (u16, String) {
     match result {
-        Err(DialError::Refused(refused)) => {
-            let code = refused.parts.status.as_u16();
-            (code, DialError::Refused(refused).to_string())
-        }
+        Err(DialError::Refused(refused)) => (refused.parts.status.as_u16(), refused.message()),
         other => panic!("not refused: {:?}", other.map(|(_, chosen)| chosen)),
     }
 }

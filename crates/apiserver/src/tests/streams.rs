@@ -120,14 +120,20 @@ async fn commands_are_refused_before_the_upgrade_or_told_within_it() {
     assert_eq!(refusal(sockets.websocket(&exec("p"), &["v9.channel.k8s.io"]).await), (403, String::new()));
     let (code, text) = refusal(sockets.websocket(&exec("lost"), &["v4.channel.k8s.io"]).await);
     assert!(code == 500 && text.contains("error dialing backend: dial tcp 127.0.0.1:"), "{code} {text}");
-    let (io, _) = sockets.websocket(&exec("lost"), &["v5.channel.k8s.io"]).await.unwrap();
-    let mut command = ClientCommand::over_websocket(io, Subprotocol::TRANSLATED[0], SET, &sockets.tasks).await;
-    let outcome = command.status().await.unwrap();
-    let CommandStatus::Failure(text) = &outcome else { panic!("{outcome:?}") };
-    assert!(text.contains("error dialing backend: dial tcp 127.0.0.1:"), "{text}");
+    sockets.add_pod("other", "n1").await;
+    for (pod, expected) in [
+        ("lost", "error dialing backend: dial tcp 127.0.0.1:"),
+        ("other", "unable to upgrade connection: pod does not exist"),
+    ] {
+        let (io, _) = sockets.websocket(&exec(pod), &["v5.channel.k8s.io"]).await.unwrap();
+        let mut command = ClientCommand::over_websocket(io, Subprotocol::TRANSLATED[0], SET, &sockets.tasks).await;
+        let outcome = command.status().await.unwrap();
+        let CommandStatus::Failure(text) = &outcome else { panic!("{outcome:?}") };
+        assert!(text.contains(expected), "{pod}: {text}");
+    }
     assert_eq!(
         counted(&sockets, "apiserver_stream_translator").await,
-        [r#"apiserver_stream_translator_requests_total{code="500"} 1"#]
+        [r#"apiserver_stream_translator_requests_total{code="500"} 2"#]
     );
     sockets.stop().await;
 }

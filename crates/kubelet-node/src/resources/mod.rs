@@ -1,5 +1,6 @@
 //! What pods and containers may use: control groups, limits, and what the node keeps for itself.
 
+pub mod allocatable;
 pub mod container;
 pub mod cpu;
 #[cfg(test)]

@@ -50,6 +50,13 @@ impl CgroupNames {
         self.path(&[ALL_PODS])
     }
 
+    /// What the group of all pods is called in events, whoever makes it.
+    pub(super) fn name_of_all(&self) -> String {
+        let parts: Vec<String> =
+            self.root.iter().map(String::as_str).chain([ALL_PODS]).map(|part| format!("{part:?}")).collect();
+        format!("[{}]", parts.join(" "))
+    }
+
     /// The group of a class; guaranteed pods are right below the group of all pods.
     pub fn class(&self, class: &str) -> CgroupPath {
         match element(class) {
@@ -138,6 +145,10 @@ mod tests {
         for (path, expected) in cases {
             assert_eq!(path.to_string(), expected);
         }
+        assert_eq!(
+            (fs.name_of_all().as_str(), below.name_of_all().as_str()),
+            (r#"["kubepods"]"#, r#"["a" "b" "kubepods"]"#)
+        );
         assert_eq!(fs.uid_of("podu-1").as_deref(), Some("u-1"));
         assert_eq!(fs.uid_of("burstable"), None);
         assert_eq!(systemd.uid_of("kubepods-besteffort-podu_1.slice").as_deref(), Some("u-1"));

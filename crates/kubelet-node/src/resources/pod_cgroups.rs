@@ -109,19 +109,39 @@ impl PodGroups {
         Arc::new(Self { cgroups, keeper, settings, known, unlimited, kept, sharing, swept })
     }
 
-    /// Makes the groups above those of pods and limits all pods together.
-    pub async fn start(&self, all_pods: &Limits) -> Result<(), SideError> {
+    /// Makes the groups above those of pods.
+    ///
+    /// # Errors
+    /// One cannot be made, without which no pod can be.
+    pub async fn start(&self) -> Result<(), SideError> {
         if !self.settings.per_class {
             return Ok(());
         }
         let names = &self.settings.names;
-        let root = names.root();
-        if !root.relative().as_os_str().is_empty() && !self.cgroups.exists(&root) {
-            self.put(&root, &Limits::default()).await?;
+        for group in [names.root(), names.all_pods()] {
+            if !group.relative().as_os_str().is_empty() && !self.cgroups.exists(&group) {
+                self.put(&group, &Limits::default()).await?;
+            }
         }
-        let all_pods = self.feasible(all_pods.clone());
-        self.put(&names.all_pods(), &all_pods).await?;
         self.share().await
+    }
+
+    /// Limits all pods together.
+    ///
+    /// # Errors
+    /// The kernel does not take the limits, as where pods use more than that now.
+    pub(super) async fn limit_all(&self, all_pods: &Limits) -> Result<(), SideError> {
+        self.put(&self.settings.names.all_pods(), &self.feasible(all_pods.clone())).await
+    }
+
+    /// Whether pods have groups of their own.
+    pub(super) fn are_kept(&self) -> bool {
+        self.settings.per_class
+    }
+
+    /// What the group of all pods is called in events.
+    pub(super) fn name_of_all(&self) -> String {
+        self.settings.names.name_of_all()
     }
 
     async fn put(&self, group: &CgroupPath, limits: &Limits) -> Result<(), SideError> {
@@ -368,7 +388,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn groups_come_and_go_and_share() {
         let (cgroups, groups) = groups();
-        groups.start(&all_pods_limits(2000, 1 << 30, None)).await.unwrap();
+        groups.start().await.unwrap();
+        groups.limit_all(&all_pods_limits(2000, 1 << 30, None)).await.unwrap();
         let path = |text: &str| CgroupPath::new(text).unwrap();
         let shares = |text: &str| cgroups.limits(&path(text)).unwrap().cpu_shares;
         assert_eq!(cgroups.limits(&path("/kubepods")).unwrap().memory_bytes, Some(Limit::To(1 << 30)));
@@ -401,7 +422,8 @@ mod tests {
         let mut settings = CgroupSettings::new(names, true, true, Duration::from_millis(100), -1);
         settings.reserve = Some(ClassReserve { percent: 50, of_bytes: 1000 * MI });
         let groups = PodGroups::new(cgroups.clone(), settings);
-        groups.start(&all_pods_limits(2000, 1 << 30, None)).await.unwrap();
+        groups.start().await.unwrap();
+        groups.limit_all(&all_pods_limits(2000, 1 << 30, None)).await.unwrap();
         let limits = || {
             ["burstable", "besteffort"].map(|class| {
                 let group = CgroupPath::new(&format!("/kubepods/{class}")).unwrap();
@@ -444,7 +466,7 @@ mod tests {
             settings.limits.reservation = reservation;
             PodGroups::new(cgroups.clone(), settings)
         };
-        make(MemoryReservation::None).start(&Limits::default()).await.unwrap();
+        make(MemoryReservation::None).start().await.unwrap();
         assert_eq!(kept("/kubepods"), [Some(0), Some(0)], "what a kubelet before kept is no longer");
         assert_eq!(cgroups.limits(&path("/kubepods/burstable")).unwrap().memory_low_bytes, Some(0));
 
@@ -452,7 +474,7 @@ mod tests {
         let told = Arc::new(Mutex::new(KeptMemory::default()));
         let tell = told.clone();
         groups.tell_kept(move |kept| *tell.lock() = kept);
-        groups.start(&Limits::default()).await.unwrap();
+        groups.start().await.unwrap();
         let full = with_memory("g", "200Mi", "200Mi");
         for pod in [&full, &with_memory("b", "300Mi", ""), &pod("idle", "")] {
             groups.ensure(pod).await.unwrap();
@@ -473,7 +495,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn orphans_are_looked_for_when_pods_come_or_go_and_once_in_a_while() {
         let (cgroups, groups) = groups();
-        groups.start(&all_pods_limits(2000, 1 << 30, None)).await.unwrap();
+        groups.start().await.unwrap();
+        groups.limit_all(&all_pods_limits(2000, 1 << 30, None)).await.unwrap();
         let stray = CgroupPath::new("/kubepods/besteffort/podstray").unwrap();
         let uids = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<BTreeSet<_>>();
         // (pods to keep, seconds since the last time, whether a group that has appeared is looked for)
@@ -498,7 +521,8 @@ mod tests {
         let names = CgroupNames::new(Driver::Systemd, "/").unwrap();
         let settings = CgroupSettings::new(names, true, true, Duration::from_millis(100), -1);
         let groups = PodGroups::of_systemd(cgroups.clone(), systemd.clone(), settings);
-        groups.start(&all_pods_limits(2000, 1 << 30, None)).await.unwrap();
+        groups.start().await.unwrap();
+        groups.limit_all(&all_pods_limits(2000, 1 << 30, None)).await.unwrap();
         let one = pod("o-n-e", "500m");
         groups.ensure(&one).await.unwrap();
         let number = |unit: &str, name: &str| match systemd.property(unit, name) {

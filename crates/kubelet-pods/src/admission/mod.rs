@@ -35,6 +35,7 @@ pub(crate) use predicates::shortages;
 pub(crate) use preemption::{Missing, PreemptionError, victims};
 pub(crate) use refusal::{Reason, Refusal, Remedy};
 pub(crate) use reservation::{Admitted, Reservation};
+pub use sysctls::check_pattern as check_sysctl_pattern;
 
 /// What a pod asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -58,6 +58,31 @@ async fn what_a_hook_takes_of_the_grace_period_is_taken_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_hook_that_is_broken_off_for_a_sooner_end_has_failed() {
+    let (sleeps, runs) = (json!({"sleep": {"seconds": 40}}), json!({"exec": {"command": ["bye"]}}));
+    let asks = json!({"httpGet": {"host": "192.0.2.9", "port": 80}});
+    // (the hook, seconds until the end is to come sooner, whether it has failed)
+    for (hook, sooner, failed) in
+        [(&sleeps, Some(5), true), (&runs, Some(5), true), (&asks, Some(5), false), (&sleeps, None, false)]
+    {
+        let bench = start().await;
+        bench.runtime.script("main", [stubborn()]);
+        bench.runtime.script_exec("bye", takes(40));
+        bench.put("web", json!({"containers": main_with(json!({"lifecycle": {"preStop": hook}})), "terminationGracePeriodSeconds": 60}));
+        bench.wait("running", |bench| bench.phase("web") == "Running").await;
+        bench.delete("web", 30);
+        tokio::time::sleep(Duration::from_secs(sooner.unwrap_or(31))).await;
+        bench.delete("web", 2);
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        let events = bench.node.events.lock().clone();
+        let told =
+            events.iter().any(|event| event == "Warning FailedPreStopHook spec.containers{main} PreStopHook failed");
+        assert_eq!(told, failed, "{hook} {sooner:?}: {events:#?}");
+        bench.end().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_sidecar_has_all_that_its_hook_and_its_turn_leave() {
     let bench = start().await;
     bench.runtime.script("main", [ends_after(7)]);

@@ -293,7 +293,7 @@ impl Inner {
             biased;
             // A shorter grace period begins anew.
             () = job.interrupt.cancelled() => return Ran::Again(Duration::ZERO),
-            killed = self.runtime.kill_pod(pod, seen, grace) => killed,
+            killed = self.runtime.kill_pod(pod, seen, grace, Some(&job.interrupt)) => killed,
         };
         if let Err(error) = killed {
             self.runtime.pod_event(pod, Level::Warning, "FailedKillPod", &format!("error killing pod: {error}"));

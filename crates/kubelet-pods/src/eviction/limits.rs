@@ -47,7 +47,7 @@ fn containers(pod: &Pod, used: &PodUse, layout: FileSystems) -> Option<Over> {
     let over = |container: &Container| {
         let limit = container.resources.limits.get(STORAGE).filter(|limit| limit.sign() > 0)?;
         let own = used.container(&container.name)?;
-        let layer = if layout == FileSystems::Images { 0 } else { own.layer.bytes };
+        let layer = if layout == FileSystems::One { own.layer.bytes } else { 0 };
         let name = &container.name;
         let message = format!("Container {name} exceeded its local ephemeral storage limit {:?}. ", limit.to_string());
         let used = own.logs.bytes.saturating_add(layer);
@@ -123,6 +123,8 @@ mod tests {
             ),
             (used(0, 512, 513, 0), FileSystems::One, container),
             (used(0, 512, 513, 0), FileSystems::Images, ""),
+            (used(0, 512, 513, 0), FileSystems::Split, ""),
+            (used(0, 1025, 0, 0), FileSystems::Split, container),
             (used(0, 1025, 0, 0), FileSystems::Images, container),
         ];
         for (used, layout, expected) in cases {

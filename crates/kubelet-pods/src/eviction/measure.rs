@@ -95,8 +95,8 @@ impl Gauge for Measure {
         }
         let is_measured = |signal| observations.contains_key(&signal);
         let all_measured = is_measured(Signal::NodefsAvailable) && is_measured(Signal::ImagefsAvailable);
-        let layout = file_systems(&root, &images, &containers).filter(|_| of_images.is_some() && all_measured);
-        let layout = layout.and_then(|layout| judged(layout, self.separate_disks));
+        let layout = file_systems(&root, &images, &containers, self.separate_disks);
+        let layout = layout.filter(|_| of_images.is_some() && all_measured);
         Ok(Snapshot { observations, layout })
     }
 
@@ -188,25 +188,21 @@ fn put(observations: &mut Observations, signal: Signal, available: u64, capacity
     observations.insert(signal, Observation { available: signed(available), capacity: signed(capacity), at });
 }
 
-/// The layout, where it is one that may be judged.
-fn judged(layout: FileSystems, separate_disks: bool) -> Option<FileSystems> {
-    if layout == FileSystems::Split && !separate_disks {
+/// What lies where, as upstream judges it: writable layers that alone are elsewhere count as if they were with the rest. `None` where
+/// a path does not tell its device, or images lie apart from what containers write and may not (`separate_disks`).
+fn file_systems(root: &Path, images: &Path, containers: &Path, separate_disks: bool) -> Option<FileSystems> {
+    let device = |path: &Path| std::fs::metadata(path).map(|meta| meta.dev()).ok();
+    let (root, images, containers) = (device(root)?, device(images)?, device(containers)?);
+    if images != containers && !separate_disks {
         tracing::warn!("Images lie on another disk than what containers write, which KubeletSeparateDiskGC is for");
         return None;
     }
-    Some(layout)
-}
-
-/// What lies where; `None` where a path does not tell its device.
-fn file_systems(root: &Path, images: &Path, containers: &Path) -> Option<FileSystems> {
-    let device = |path: &Path| std::fs::metadata(path).map(|meta| meta.dev()).ok();
-    let (root, images, containers) = (device(root)?, device(images)?, device(containers)?);
-    Some(if images != containers {
-        FileSystems::Split
-    } else if images != root {
+    Some(if images == root {
+        FileSystems::One
+    } else if images == containers {
         FileSystems::Images
     } else {
-        FileSystems::One
+        FileSystems::Split
     })
 }
 
@@ -346,14 +342,18 @@ mod tests {
     fn file_systems_are_told_apart_by_device() {
         let dir = tempfile::tempdir().unwrap();
         let (here, other) = (dir.path(), Path::new("/proc"));
-        assert_eq!(file_systems(here, here, here), Some(FileSystems::One));
-        assert_eq!(file_systems(here, other, other), Some(FileSystems::Images));
-        assert_eq!(file_systems(here, other, here), Some(FileSystems::Split));
-        for layout in [FileSystems::One, FileSystems::Images, FileSystems::Split] {
-            assert_eq!(judged(layout, true), Some(layout));
-            assert_eq!(judged(layout, false), Some(layout).filter(|layout| *layout != FileSystems::Split));
+        use FileSystems::{Images, One, Split};
+        // (images, what containers write, what they are judged by, and that where they may not lie apart)
+        for (images, containers, judged, without) in [
+            (here, here, Some(One), Some(One)),
+            (other, other, Some(Images), Some(Images)),
+            (other, here, Some(Split), None),
+            (here, other, Some(One), None),
+        ] {
+            assert_eq!(file_systems(here, images, containers, true), judged, "{images:?} {containers:?}");
+            assert_eq!(file_systems(here, images, containers, false), without, "{images:?} {containers:?}");
         }
         let missing = dir.path().join("none");
-        assert_eq!(file_systems(here, &missing, &missing), None, "it may yet be another disk");
+        assert_eq!(file_systems(here, &missing, &missing, true), None, "it may yet be another disk");
     }
 }

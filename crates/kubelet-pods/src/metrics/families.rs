@@ -474,6 +474,17 @@ families! {
             alpha("kubelet_http_inflight_requests", "Requests that are being answered.").labels(HTTP_LABELS);
         http_fallbacks: Counters =
             alpha("kubelet_lifecycle_handler_http_fallbacks_total", "HTTPS hooks that were answered over HTTP.");
+        orphans_cleaned: Gauges = alpha(
+            "kubelet_orphan_pod_cleaned_volumes",
+            "Pods that nobody knows whose volumes were taken away at the last look, or were to be.",
+        );
+        orphans_left: Gauges = alpha(
+            "kubelet_orphan_pod_cleaned_volumes_errors",
+            "Pods that nobody knows whose volumes could not be taken away at the last look.",
+        );
+        websocket_sessions: Counters =
+            alpha("kubelet_websocket_streaming_requests_total", "Sessions over a WebSocket that the kubelet translates.")
+                .labels(&["subresource"]);
         sleeps_cut: Counters =
             alpha("kubelet_sleep_action_terminated_early_total", "Sleeping hooks that were cut off.");
     }

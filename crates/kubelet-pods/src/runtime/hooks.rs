@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use api_types::core_v1::{Container, LifecycleHandler, Pod};
+use api_types::core_v1::{Container, LifecycleHandler, ObjectReference, Pod};
+use base::CancellationToken;
 
 use super::{PodRuntime, text};
 use crate::interfaces::Level;
-use crate::metrics::KubeletMetrics;
 use crate::probe::http::{Get, HttpError, get};
 use crate::probe::ports::{self, PortError};
 
@@ -48,16 +48,51 @@ pub enum RequestError {
     Http(#[from] HttpError),
 }
 
-/// Counts a sleep that is dropped before its time.
-struct CutSleep<'a>(&'a KubeletMetrics);
+/// A hook at the end of a container. Where the pod is to end sooner than was said when it began, it is broken off, and has failed.
+pub(super) struct Underway<'a> {
+    pub(super) runtime: &'a PodRuntime,
+    pub(super) about: &'a ObjectReference,
+    pub(super) hook: &'a LifecycleHandler,
+    /// Cancelled where the pod is to end sooner.
+    pub(super) interrupt: Option<&'a CancellationToken>,
+}
 
-impl Drop for CutSleep<'_> {
+impl Drop for Underway<'_> {
     fn drop(&mut self) {
-        self.0.sleeps_cut.with(&[]).inc();
+        if self.interrupt.is_some_and(CancellationToken::is_cancelled) {
+            self.runtime.broken_off(self.about, self.hook, Moment::PreStop);
+        }
     }
 }
 
+/// When a hook runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Moment {
+    PostStart,
+    PreStop,
+}
+
 impl PodRuntime {
+    /// Tells that a hook has failed. Why is told to nobody: it may hold what is secret.
+    pub(super) fn hook_failed(&self, about: &ObjectReference, moment: Moment) {
+        let (reason, text) = match moment {
+            Moment::PostStart => ("FailedPostStartHook", "PostStartHook failed"),
+            Moment::PreStop => ("FailedPreStopHook", "PreStopHook failed"),
+        };
+        self.side.events.event(about.clone(), Level::Warning, reason, text);
+    }
+
+    /// A hook was broken off. Requests are not: they go on without anybody who waits for them.
+    pub(super) fn broken_off(&self, about: &ObjectReference, hook: &LifecycleHandler, moment: Moment) {
+        if hook.sleep.is_some() {
+            self.metrics.sleeps_cut.with(&[]).inc();
+            tracing::info!(pod = %about.name, error = "container terminated before sleep hook finished", "Hook failed");
+        }
+        if hook.sleep.is_some() || hook.exec.is_some() {
+            self.hook_failed(about, moment);
+        }
+    }
+
     /// Runs a hook to its end.
     pub async fn run_hook(
         &self,
@@ -87,9 +122,7 @@ impl PodRuntime {
             return sent.map_err(|source| HookError::Http { path: http.path.clone(), of: of(), source });
         }
         if let Some(sleep) = &hook.sleep {
-            let cut = CutSleep(&self.metrics);
             tokio::time::sleep(Duration::from_secs(u64::try_from(sleep.seconds).unwrap_or(0))).await;
-            std::mem::forget(cut);
             return Ok(());
         }
         Err(HookError::Invalid(api_machinery::json::encode(hook)))

@@ -11,6 +11,7 @@ use futures_util::future::join_all;
 use node_api::cri::CriError;
 use tokio::time::Instant;
 
+use super::hooks::{Moment, Underway};
 use super::record::{ContainerRecord, RuntimePod};
 use super::{PodRuntime, labels};
 use crate::interfaces::Level;
@@ -55,12 +56,18 @@ struct Turn {
 }
 
 impl PodRuntime {
-    /// Stops all running containers and all sandboxes of a pod.
-    pub async fn kill_pod(&self, pod: &Arc<Pod>, seen: &RuntimePod, grace: Grace) -> Result<(), KillError> {
+    /// Stops all running containers and all sandboxes of a pod. Whoever drops this for a sooner end cancels `interrupt` before.
+    pub async fn kill_pod(
+        &self,
+        pod: &Arc<Pod>,
+        seen: &RuntimePod,
+        grace: Grace,
+        interrupt: Option<&CancellationToken>,
+    ) -> Result<(), KillError> {
         let mut turns = turns(pod, seen);
         let kills = seen.running().map(|record| {
             let turn = turns.remove(&record.id).unwrap_or_default();
-            self.kill_in_turn(pod, record, String::new(), grace, turn)
+            self.kill_in_turn(pod, record, String::new(), grace, turn, interrupt)
         });
         let mut errors: Vec<KillError> = join_all(kills).await.into_iter().filter_map(Result::err).collect();
         for sandbox in &seen.sandboxes {
@@ -80,7 +87,7 @@ impl PodRuntime {
         message: &str,
         grace: Grace,
     ) -> Result<(), KillError> {
-        self.kill_in_turn(pod, record, message.to_owned(), grace, Turn::default()).await
+        self.kill_in_turn(pod, record, message.to_owned(), grace, Turn::default(), None).await
     }
 
     async fn kill_in_turn(
@@ -90,6 +97,7 @@ impl PodRuntime {
         message: String,
         grace: Grace,
         turn: Turn,
+        interrupt: Option<&CancellationToken>,
     ) -> Result<(), KillError> {
         // However this ends, those that wait for it go on.
         let _done = turn.done.drop_guard();
@@ -105,10 +113,13 @@ impl PodRuntime {
             && let Some(hook) = pre_stop(&member.container)
         {
             let ips = self.cache.get(&pod.metadata.uid).map(|seen| seen.ips.clone()).unwrap_or_default();
+            let underway = Underway { runtime: self, about: &about, hook, interrupt };
             let ran = tokio::time::timeout(limit, self.run_hook(pod, &member.container, &record.id, hook, &ips)).await;
+            // It has ended, or has had its time.
+            std::mem::forget(underway);
             if let Ok(Err(error)) = ran {
                 tracing::info!(pod = %pod.metadata.name, container = %record.name, %error, "PreStop hook failed");
-                self.side.events.event(about, Level::Warning, "FailedPreStopHook", "PreStopHook failed");
+                self.hook_failed(&about, Moment::PreStop);
             }
         }
         let left = |whole: Duration| limit.saturating_sub(Duration::from_secs(whole.as_secs()));

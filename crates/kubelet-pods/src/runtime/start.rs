@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use api_types::core_v1::{Container, ObjectReference, Pod};
+use api_types::core_v1::{Container, LifecycleHandler, ObjectReference, Pod};
 use component_helpers::fnv::fnv32;
 use node_api::cri::CriError;
 use node_api::cri::v1::{ContainerConfig, Mount, NamespaceMode, Signal, UserNamespace};
 
 use super::container_config::{ContainerConfigInputs, config, log_path};
 use super::failure::{Failure, WaitingReason};
+use super::hooks::Moment;
 use super::images::{Ready, Wanted};
 use super::kill::Grace;
 use super::record::{RecordState, RuntimePod};
@@ -84,7 +85,12 @@ impl PodRuntime {
         tokio::select! {
             biased;
             // The container runs; whoever ends the pod stops it.
-            () = terms.interrupt.cancelled() => Ok(()),
+            () = terms.interrupt.cancelled() => {
+                if let Some(hook) = post_start(container) {
+                    self.broken_off(&about, hook, Moment::PostStart);
+                }
+                Ok(())
+            }
             outcome = self.post_start(pod, container, &id, &about) => outcome,
         }
     }
@@ -270,12 +276,10 @@ impl PodRuntime {
         id: &str,
         about: &ObjectReference,
     ) -> Result<(), Failure> {
-        let Some(hook) = container.lifecycle.as_ref().and_then(|lifecycle| lifecycle.post_start.as_ref()) else {
-            return Ok(());
-        };
+        let Some(hook) = post_start(container) else { return Ok(()) };
         let seen = inspect::inspect(&*self.runtime, &pod.metadata.uid, None).await.unwrap_or_default();
         let Err(error) = self.run_hook(pod, container, id, hook, &seen.ips).await else { return Ok(()) };
-        self.side.events.event(about.clone(), Level::Warning, "FailedPostStartHook", "PostStartHook failed");
+        self.hook_failed(about, Moment::PostStart);
         if let Some(record) = seen.containers.iter().find(|record| record.id == id) {
             let killed = self.kill_container(pod, record, "FailedPostStartHook", Grace::OfPod).await;
             if let Err(error) = killed {
@@ -284,6 +288,10 @@ impl PodRuntime {
         }
         Err(Failure::new(WaitingReason::PostStartHookError, error.to_string()))
     }
+}
+
+fn post_start(container: &Container) -> Option<&LifecycleHandler> {
+    container.lifecycle.as_ref()?.post_start.as_ref()
 }
 
 /// A mount as it is seen from a namespace of users.

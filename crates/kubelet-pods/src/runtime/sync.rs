@@ -105,7 +105,7 @@ impl PodRuntime {
                 let text = "Pod sandbox changed, it will be killed and re-created.";
                 self.pod_event(pod, Level::Normal, "SandboxChanged", text);
             }
-            self.kill_pod(pod, seen, Grace::OfPod).await?;
+            self.kill_pod(pod, seen, Grace::OfPod, None).await?;
             if actions.create_sandbox {
                 self.remove_init_records(pod, seen).await;
             }

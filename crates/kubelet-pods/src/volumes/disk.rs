@@ -2,8 +2,10 @@
 //! network file system without a server blocks; [`super::set`] calls from threads that may.
 
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use api_types::core_v1::{EmptyDirVolumeSource, Pod, Volume};
 use base::{SharedClock, SharedRng};
@@ -34,6 +36,13 @@ pub(super) struct Disk {
     pub(super) quotas: Option<Arc<ScratchQuotas>>,
 }
 
+/// A volume is of another group than a pod wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ForeignGroup {
+    pub(super) wanted: u32,
+    pub(super) of: u32,
+}
+
 impl Disk {
     pub(super) fn empty_dir(
         &self,
@@ -59,7 +68,7 @@ impl Disk {
             quotas.assign(pod, source, path);
         }
         if let Some(group) = fs_group(pod) {
-            give(path, group, Access::ReadWrite, When::Always)?;
+            give(path, group)?;
         }
         self.mark(uid, &volume.name)
     }
@@ -72,27 +81,47 @@ impl Disk {
         make_mark(&self.layout.ready_mark(uid, volume))
     }
 
-    /// A local volume in a pod's directory.
+    /// A local volume in a pod's directory, and of which group it is where that is not the pod's. Of a volume that another pod has
+    /// already, the group stays that one's.
     pub(super) fn claimed(
         &self,
         pod: &Pod,
         name: &str,
         source: &Path,
         read_only: bool,
-    ) -> Result<PathBuf, VolumeError> {
+        given: &AtomicU64,
+    ) -> Result<(PathBuf, Option<ForeignGroup>), VolumeError> {
         let uid = &pod.metadata.uid;
         let path = self.layout.volume(uid, Plugin::Local, name);
         let mark = self.layout.given_mark(uid, Plugin::Local, name);
         make_directory(&path, 0o750)?;
-        if !self.mounts.is_mount_point(&path)? {
+        let is_new = !self.mounts.is_mount_point(&path)?;
+        let is_shared = self.others_have(uid, name)?;
+        if is_new {
             // Left by a machine that was started anew since.
             let _ = std::fs::remove_file(&mark);
             let mut mount = Mount::bind(source, &path, Depth::One);
             mount.read_only = read_only;
             self.mounts.mount(&mount)?;
         }
-        self.give_once(pod, Plugin::Local, name, &path, read_only)?;
-        Ok(path)
+        if !is_shared {
+            self.give_once(pod, Plugin::Local, name, &path, read_only, given)?;
+            return Ok((path, None));
+        }
+        let of = std::fs::metadata(source).map_err(VolumeError::Owner)?.gid();
+        let foreign = fs_group(pod).filter(|wanted| is_new && *wanted != of).map(|wanted| ForeignGroup { wanted, of });
+        Ok((path, foreign))
+    }
+
+    /// Whether a local volume is in another pod's directory.
+    fn others_have(&self, uid: &str, name: &str) -> Result<bool, VolumeError> {
+        for other in self.pods().map_err(FileError::of("list", &self.layout.pods()))? {
+            let place = self.layout.volume(&other, Plugin::Local, name);
+            if other != uid && place.exists() && self.mounts.is_mount_point(&place)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Gives a volume in place to the pod's group, as the pod says when. Once for each mount: what containers make of it
@@ -104,12 +133,13 @@ impl Disk {
         name: &str,
         path: &Path,
         read_only: bool,
+        given: &AtomicU64,
     ) -> Result<(), VolumeError> {
         let mark = self.layout.given_mark(&pod.metadata.uid, plugin, name);
         let (Some(group), false, false) = (fs_group(pod), read_only, mark.exists()) else { return Ok(()) };
         let policy = pod.spec.security_context.as_ref().and_then(|c| c.fs_group_change_policy.as_deref());
         let when = if policy == Some("OnRootMismatch") { When::RootMismatch } else { When::Always };
-        give(path, group, Access::ReadWrite, when)?;
+        give_to_group(path, group, Access::ReadWrite, when, given).map_err(VolumeError::Owner)?;
         make_mark(&mark)
     }
 
@@ -126,7 +156,7 @@ impl Disk {
         }
         let group = fs_group(pod);
         if let (true, Some(group)) = (is_new, group) {
-            give(path, group, Access::ReadWrite, When::Always)?;
+            give(path, group)?;
         }
         for place in nested_mount_points(pod, &volume.name) {
             // A file of the payload of that name comes first and is a fine place to mount on.
@@ -135,7 +165,7 @@ impl Disk {
             }
         }
         let prepare = |new: &Path| match group {
-            Some(group) => give_to_group(new, group, Access::ReadOnly, When::Always),
+            Some(group) => give_to_group(new, group, Access::ReadOnly, When::Always, &AtomicU64::default()),
             None => Ok(()),
         };
         writer::write(path, payload, self.clock.wall(), &self.rng, &prepare)?;
@@ -265,13 +295,15 @@ fn fs_group(pod: &Pod) -> Option<u32> {
     pod.spec.security_context.as_ref()?.fs_group.and_then(|group| u32::try_from(group).ok())
 }
 
-fn give(path: &Path, group: u32, access: Access, when: When) -> Result<(), VolumeError> {
-    give_to_group(path, group, access, when).map_err(VolumeError::Owner)
+/// What the kubelet has just made is soon given.
+fn give(path: &Path, group: u32) -> Result<(), VolumeError> {
+    let given = AtomicU64::default();
+    give_to_group(path, group, Access::ReadWrite, When::Always, &given).map_err(VolumeError::Owner)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    use std::os::unix::fs::PermissionsExt as _;
 
     use api_types::core_v1::PodSecurityContext;
     use base::{Rng, SystemClock};
@@ -345,7 +377,7 @@ mod tests {
             }
             std::fs::write(&file, "x").unwrap();
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
-            disk.claimed(&pod, "pv", dir.path(), event == "read only").unwrap();
+            disk.claimed(&pod, "pv", dir.path(), event == "read only", &AtomicU64::default()).unwrap();
             given.push(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777 == 0o660);
         }
         assert_eq!(given, [true, false, false, true]);

@@ -5,6 +5,7 @@
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use api_types::core_v1::{LocalVolumeSource, ObjectReference, PersistentVolume, Pod};
 use async_trait::async_trait;
@@ -12,13 +13,14 @@ use client::object_reference;
 use tokio::runtime::Handle;
 
 use super::claims::{Backing, Resolved};
-use super::disk::Disk;
+use super::disk::{Disk, ForeignGroup};
 use super::empty_dir::make_directory;
 use super::error::VolumeError;
 use super::file_error::gone;
 use super::format::{self, FormatError};
 use super::layout::Plugin;
 use super::mount_program::MountOptions;
+use super::ownership::told_of;
 use super::plugin::{StagedDevice, VolumePlugin, VolumeSpec};
 use super::plugins::Tools;
 use super::world::{Identity, MountedVolume, Steps, VolumeName};
@@ -176,18 +178,29 @@ impl VolumePlugin for Local {
     async fn set_up(&self, pod: &Pod, spec: &VolumeSpec) -> Result<MountedVolume, VolumeError> {
         let (claim, local) = Self::claim(spec)?;
         let (group, volume, local) = (claim.group, claim.volume.clone(), local.clone());
-        let (pod, read_only, place) = (pod.clone(), spec.read_only, self.place(spec.directory()));
-        let uid = pod.metadata.uid.clone();
+        let (owned, read_only, place) = (pod.clone(), spec.read_only, self.place(spec.directory()));
+        let (uid, given) = (&pod.metadata.uid, Arc::new(AtomicU64::default()));
+        let counted = Arc::clone(&given);
         let bind = move |disk: &Disk| {
             let source = match local.is_device()? {
                 true if disk.mounts.is_mount_point(&place)? => place,
                 true => return Err(VolumeError::NotMounted(place)),
                 false => local.path,
             };
-            let path = disk.claimed(&pod, &volume, &source, read_only)?;
-            Ok(MountedVolume { path, read_only, relabel: true, group })
+            let (path, foreign) = disk.claimed(&owned, &volume, &source, read_only, &counted)?;
+            Ok((MountedVolume { path, read_only, relabel: true, group }, foreign))
         };
-        self.0.on_disk(&uid, bind).await
+        let shown = self.0.disk.layout.volume(uid, Plugin::Local, &claim.volume);
+        let bound = self.0.on_disk(uid, bind);
+        let (mounted, foreign) = told_of(bound, &*self.0.events, pod, &shown, &given).await?;
+        if let Some(ForeignGroup { wanted, of }) = foreign {
+            let volume = &claim.volume;
+            let text = format!(
+                "The requested fsGroup is {wanted}, but the volume {volume} has GID {of}. The volume may not be shareable."
+            );
+            self.0.events.event(object_reference(pod), Level::Warning, "AlreadyMountedVolume", &text);
+        }
+        Ok(mounted)
     }
 
     async fn tear_down(&self, uid: &str, directory: &str) -> Result<(), VolumeError> {

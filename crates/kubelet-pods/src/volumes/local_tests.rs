@@ -150,6 +150,39 @@ async fn what_is_no_device_and_what_holds_something_else_is_told_of() {
     }
 }
 
+#[tokio::test]
+async fn a_directory_stays_the_groups_that_had_it_first() {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let bench = Bench::new(FakeExec::new());
+    let (plugin, data) = (bench.plugin(), bench.dir.path().join("data"));
+    std::fs::create_dir(&data).unwrap();
+    let own = std::fs::metadata(&data).unwrap().gid();
+    let text = |wanted: u32| {
+        format!("The requested fsGroup is {wanted}, but the volume pv has GID {own}. The volume may not be shareable.")
+    };
+    // (pod, its group, what it is told)
+    for (uid, group, told) in [("u1", own, None), ("u2", own, None), ("u3", own + 1, Some(text(own + 1)))] {
+        let mut pod = pod(uid);
+        pod.spec.security_context =
+            Some(api_types::core_v1::PodSecurityContext { fs_group: Some(group.into()), ..Default::default() });
+        for _ in 0..2 {
+            let path = plugin.set_up(&pod, &spec(&data, None, false)).await.unwrap().path;
+            assert_eq!(std::fs::metadata(path).unwrap().gid(), own, "{uid}");
+        }
+        let events: Vec<String> = bench
+            .events
+            .taken()
+            .into_iter()
+            .map(|event| {
+                assert_eq!((event.about.uid.as_str(), event.reason.as_str()), (uid, "AlreadyMountedVolume"));
+                event.message
+            })
+            .collect();
+        assert_eq!(events, Vec::from_iter(told), "{uid}");
+    }
+}
+
 /// A loop device over a file; it goes with this value.
 struct LoopDevice(PathBuf);
 

@@ -616,15 +616,20 @@ impl Volumes for VolumeSet {
             let disk = Arc::clone(&self.tools.disk);
             // Where the list itself hangs, so does everything else that is known of pods.
             let Some(Ok(Ok(found))) = self.calls().run_if_idle(ALL_PODS, move || disk.pods()).await else { return };
+            let (mut orphans, mut left) = (0.0, 0.0);
             for uid in found.into_iter().filter(|uid| !keep.contains(uid)) {
+                orphans += 1.0;
                 match self.remove_orphan(&uid).await {
-                    None => {}
+                    None => left += 1.0,
                     Some(Ok(())) => tracing::info!(uid, "Cleaned up orphaned pod volumes dir"),
                     Some(Err(error)) => {
+                        left += 1.0;
                         tracing::warn!(uid, %error, "An orphaned pod's directory could not be removed");
                     }
                 }
             }
+            self.tools.metrics.orphans_cleaned.with(&[]).set(orphans);
+            self.tools.metrics.orphans_left.with(&[]).set(left);
             self.let_go().await;
             self.back_off.collect(self.tools.disk.clock.monotonic());
         };

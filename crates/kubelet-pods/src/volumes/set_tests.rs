@@ -46,6 +46,16 @@ fn parts_of(
     exec: Arc<FakeExec>,
     client: Option<Client>,
 ) -> (Arc<FakeMounts>, Arc<FixedObjects>, Arc<VolumeSet>) {
+    parts_counted(root, exec, client, KubeletMetrics::unseen())
+}
+
+/// The same with metrics that somebody sees.
+fn parts_counted(
+    root: &Path,
+    exec: Arc<FakeExec>,
+    client: Option<Client>,
+    metrics: Arc<KubeletMetrics>,
+) -> (Arc<FakeMounts>, Arc<FixedObjects>, Arc<VolumeSet>) {
     let mounts = Arc::new(FakeMounts::new());
     let mut objects = FixedObjects::default();
     objects.put_config_map("ns", "cfg", [("key".to_owned(), "value".to_owned())]);
@@ -66,7 +76,7 @@ fn parts_of(
         quotas: None,
         trust_bundles: None,
         certificates: None,
-        metrics: KubeletMetrics::unseen(),
+        metrics,
     });
     (mounts, objects, set)
 }
@@ -261,15 +271,28 @@ async fn claims_fail_at_the_steps_at_which_upstreams_fail() {
 
 #[tokio::test]
 async fn orphans_go_and_others_stay() {
-    let bench = bench();
+    let dir = tempfile::tempdir().unwrap();
+    let registry = component_base::metrics::Metrics::new(component_base::metrics::MetricsOptions::default());
+    let counted = KubeletMetrics::new(&registry, &registry);
+    let (mounts, objects, set) = parts_counted(dir.path(), Arc::new(FakeExec::new()), None, counted);
+    let bench = Bench { dir, mounts, objects, set };
     bench.set.mount(&usual()).await.unwrap();
     let mut other = usual();
     other.metadata.uid = "u2".into();
     bench.set.mount(&other).await.unwrap();
+    // One of which something stays mounted that cannot be taken away.
+    let stuck = bench.dir.path().join("pods/u3/odd");
+    std::fs::create_dir_all(&stuck).unwrap();
+    bench.mounts.mount(&sys::mounts::Mount::bind("/x", &stuck, sys::mounts::Depth::One)).unwrap();
+    bench.mounts.refuse(&stuck);
     bench.set.clean_orphans(&["u2".to_owned()].into()).await;
+    let text = registry.text();
+    for line in ["kubelet_orphan_pod_cleaned_volumes 2", "kubelet_orphan_pod_cleaned_volumes_errors 1"] {
+        assert!(text.lines().any(|own| own == line), "{line}: {text}");
+    }
     assert!(!bench.dir.path().join("pods/u1").exists());
     assert!(bench.dir.path().join("pods/u2/volumes/kubernetes.io~secret/login/token").exists());
-    assert_eq!(bench.mounts.mounted().len(), 1);
+    assert_eq!(bench.mounts.mounted().len(), 2);
 }
 
 #[tokio::test]

@@ -256,6 +256,14 @@ fn images_that_need_no_credentials_are_whole_names_or_prefixes() {
 }
 
 #[test]
+fn pods_may_set_what_is_their_own() {
+    let set = |patterns: &str| loaded(&format!("--allowed-unsafe-sysctls={patterns}")).map(drop);
+    assert_eq!(set("net.core.*,kernel.msgmax"), Ok(()));
+    let error = set("net.core.*,vm.swappiness").unwrap_err();
+    assert!(error.contains("the sysctls \"vm.swappiness\" are not known to be namespaced"), "{error}");
+}
+
+#[test]
 fn the_flags_of_credential_providers_come_together() {
     let plan = |line: &str| plan(&options(line), loaded(line).unwrap(), "host").map_err(|error| error.to_string());
     assert_eq!(plan("").unwrap().credential_providers, None);

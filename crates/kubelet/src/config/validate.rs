@@ -6,6 +6,7 @@ use api_machinery::field_path::Path as FieldPath;
 use api_types::kubelet_config_v1beta1::KubeletConfiguration;
 use client::ContentType;
 use component_base::flags::{Errors, Invalid};
+use kubelet_pods::check_sysctl_pattern;
 
 use super::gated::TIERED;
 use crate::objects::Strategy;
@@ -37,6 +38,9 @@ pub(super) fn check(config: &KubeletConfiguration) -> Result<(), Invalid> {
     memory(config, &mut errors);
     durations(config, &mut errors);
     names(config, &mut errors);
+    for text in config.allowed_unsafe_sysctls.iter().filter_map(|pattern| check_sysctl_pattern(pattern).err()) {
+        errors.push(text);
+    }
     reservations(config, &mut errors);
     pulled_images(config, &mut errors);
     errors.into_result()

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use api_machinery::time::Time;
 use authn::{Anonymous, Authenticator, BearerHeader, Chain, ClientCertificate, SubjectUid, TokenCache};
+use base::TaskGroup;
 use component_base::debugging::{Contention, Debugging};
 use component_base::health::{Check, Endpoint, Health};
 use component_base::metrics::{Metrics, MetricsOptions};
@@ -27,6 +28,9 @@ use crate::server::{
     Access, Api, Authorizer, Everyone, NodeLogs, ReadOnly, ReviewAuthorizer, ReviewTokens, Secured, Source, Stats,
 };
 use crate::volume_health;
+
+/// Pause before the port for health is tried again.
+const HEALTH_PAUSE: Duration = Duration::from_secs(5);
 
 /// Starts the servers that the configuration asks for.
 pub(super) async fn serve(
@@ -55,14 +59,32 @@ pub(super) async fn serve(
     let port = config.healthz_port.unwrap_or(10248);
     if port > 0 {
         let address = SocketAddr::new(config.healthz_bind_address.parse()?, u16::try_from(port)?);
-        let listener = bind(address, PortSharing::Exclusive)?;
-        let handler = handler_fn(async |request: Request| match request.uri().path() {
-            "/healthz" => text(StatusCode::OK, "ok"),
-            _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
-        });
-        servers.push(Server::new(Arc::new(handler), Security::Plain).spawn(tasks, listener)?);
+        tasks.spawn_cancellable("health-port", serve_health(address, tasks.clone()));
     }
     Ok(servers)
+}
+
+/// The port for those who watch the process from the machine: it tells that the kubelet lives. What has the port now is
+/// waited for.
+async fn serve_health(address: SocketAddr, tasks: TaskGroup) {
+    let health = Health::new(&Metrics::new(MetricsOptions::default()), Duration::ZERO);
+    let handler = Arc::new(handler_fn(move |request: Request| {
+        let health = health.clone();
+        async move {
+            let (path, query) = (request.uri().path(), request.uri().query());
+            let answer = if path.starts_with("/healthz") { health.answer(path, query).await } else { None };
+            answer.unwrap_or_else(|| text(StatusCode::NOT_FOUND, "404 page not found\n"))
+        }
+    }));
+    loop {
+        let server = Server::new(handler.clone(), Security::Plain);
+        let served = bind(address, PortSharing::Exclusive).map_err(BoxError::from);
+        match served.and_then(|listener| Ok(server.spawn(&tasks, listener)?)) {
+            Ok(_) => return,
+            Err(error) => tracing::error!(%error, "Failed to start healthz server"),
+        }
+        tokio::time::sleep(HEALTH_PAUSE).await;
+    }
 }
 
 pub(super) fn api(dependencies: &Dependencies, plan: &Plan, lifecycle: &Lifecycle) -> Result<Api, BoxError> {
@@ -74,10 +96,11 @@ pub(super) fn api(dependencies: &Dependencies, plan: &Plan, lifecycle: &Lifecycl
     let health = Health::new(&slis, Duration::ZERO);
     let engine = dependencies.engine.clone();
     let sync_loop = move || engine.sync_loop_health().map_err(|error| error.to_string());
-    health.add(&[Endpoint::Healthz], &Check::instant("syncloop", sync_loop))?;
     if let Some(logging) = lifecycle.logging().cloned() {
         health.add(&[Endpoint::Healthz], &Check::instant("log", move || logging.check()))?;
     }
+    health.add(&[Endpoint::Healthz], &Check::instant("syncloop", sync_loop))?;
+    health.add(&[Endpoint::Healthz], &dependencies.extensions.registration())?;
     let boot = dependencies.facts.proc().boot_time_seconds().ok().and_then(|seconds| i64::try_from(seconds).ok());
     let memory = dependencies.facts.proc().memory().map(|memory| memory.total_bytes).unwrap_or_default();
     let boot = Time::from_unix_seconds(boot.unwrap_or_default());
@@ -242,6 +265,7 @@ fn authorizer(dependencies: &Dependencies, plan: &Plan) -> Result<Arc<dyn Author
 mod tests {
     use base::{Rng, SystemClock};
     use pki::{AltNames, CertificateAuthority, CertificateSpec, KeyAlgorithm, PrivateKey};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
 
@@ -255,6 +279,34 @@ mod tests {
         let (own, spec) = (key(), CertificateSpec::server(name, AltNames::default(), DAY));
         let leaf = authority.issue(&spec, own.public_key(), now, &rng).unwrap();
         (leaf.to_pem(), own.to_pem().unwrap().as_str().to_owned(), authority.certificate().to_pem())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_port_for_health_is_waited_for() {
+        let tasks = TaskGroup::new("test");
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = taken.local_addr().unwrap();
+        tasks.spawn_cancellable("health-port", serve_health(address, tasks.clone()));
+        tokio::time::sleep(HEALTH_PAUSE / 2).await;
+        drop(taken);
+        tokio::time::sleep(HEALTH_PAUSE).await;
+        // From here on there is a real socket, which a clock that jumps would not wait for.
+        tokio::time::resume();
+        for (path, expected) in [
+            ("/healthz", " 200 "),
+            ("/healthz/ping", " 200 "),
+            ("/healthz?verbose", "[+]ping ok\nhealthz check passed\n"),
+            ("/healthz/syncloop", " 404 "),
+            ("/livez", " 404 "),
+        ] {
+            let mut connection = tokio::net::TcpStream::connect(address).await.unwrap();
+            let asked = format!("GET {path} HTTP/1.0\r\nhost: node1\r\nconnection: close\r\n\r\n");
+            connection.write_all(asked.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            connection.read_to_string(&mut answer).await.unwrap();
+            assert!(answer.contains(expected), "{path}: {answer}");
+        }
+        tasks.cancel();
     }
 
     #[test]

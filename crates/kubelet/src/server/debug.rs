@@ -8,10 +8,8 @@ use component_base::serving::{Query, Request, Response, text};
 use http::StatusCode;
 
 use super::Api;
-use super::route::json_answer;
-
-/// What upstream waits at least for a checkpoint.
-const CHECKPOINT_TIMEOUT: Duration = Duration::from_secs(120);
+use super::logs::has_container;
+use super::route::{disabled, json_answer};
 
 /// `/run/{namespace}/{pod}[/{uid}]/{container}?cmd=`
 pub(super) async fn run(api: Arc<Api>, path: &[&str], query: &Query) -> Response {
@@ -39,9 +37,9 @@ pub(super) async fn checkpoint(api: Arc<Api>, path: &[&str], query: &Query) -> R
     let Some(pod) = api.engine.pod(namespace, name) else {
         return text(StatusCode::NOT_FOUND, "pod does not exist");
     };
-    let Ok(id) = api.engine.container_id(&pod, container).await else {
+    if !has_container(&pod, container) {
         return text(StatusCode::NOT_FOUND, format!("container {container} does not exist"));
-    };
+    }
     let timeout = match query.get("timeout").map(str::parse::<i64>) {
         None => 0,
         Some(Ok(seconds)) => seconds,
@@ -52,10 +50,14 @@ pub(super) async fn checkpoint(api: Arc<Api>, path: &[&str], query: &Query) -> R
         text(StatusCode::INTERNAL_SERVER_ERROR, message)
     };
     let Ok(timeout) = u64::try_from(timeout) else { return failed(&"timeout is negative") };
+    let id = match api.engine.container_id(&pod, container).await {
+        Ok(id) => id,
+        Err(error) => return failed(&error),
+    };
     let time = Time::from(api.clock.wall());
     let file = format!("checkpoint-{name}_{namespace}-{container}-{time}.tar");
     let location = api.stats.root_dir().join("checkpoints").join(file).display().to_string();
-    let timeout = Duration::from_secs(timeout).max(CHECKPOINT_TIMEOUT);
+    let timeout = Duration::from_secs(timeout).max(api.config.runtime_request_timeout.to_std());
     match api.runtime.checkpoint_container(&id, &location, timeout).await {
         Ok(()) => json_answer(serde_json::json!({"items": [location]}).to_string()),
         Err(error) => failed(&error),
@@ -65,7 +67,7 @@ pub(super) async fn checkpoint(api: Arc<Api>, path: &[&str], query: &Query) -> R
 /// `/debug/pprof`
 pub(super) async fn profiles(api: &Api, request: Request) -> Response {
     if api.config.enable_profiling_handler == Some(false) {
-        return text(StatusCode::METHOD_NOT_ALLOWED, "profiling endpoint is disabled.");
+        return disabled("profiling endpoint is disabled.");
     }
     debugging(api, request).await
 }
@@ -73,7 +75,7 @@ pub(super) async fn profiles(api: &Api, request: Request) -> Response {
 /// `PUT /debug/flags/v`
 pub(super) async fn verbosity(api: &Api, request: Request) -> Response {
     if api.config.enable_debug_flags_handler == Some(false) {
-        return text(StatusCode::METHOD_NOT_ALLOWED, "flags endpoint is disabled.");
+        return disabled("flags endpoint is disabled.");
     }
     debugging(api, request).await
 }

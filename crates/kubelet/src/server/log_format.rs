@@ -1,23 +1,43 @@
-//! Lines of container logs, in the format of the runtime interface.
+//! Lines of container logs, in the format of the runtime interface or in Docker's.
+
+use std::borrow::Cow;
 
 use api_machinery::time::Time;
+use serde_json::Value;
 
 /// One line, or a part of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line<'a> {
     /// The time as it is written.
-    pub(super) time: &'a str,
+    pub(super) time: Cow<'a, str>,
     /// `stdout` or `stderr`.
-    pub(super) stream: &'a str,
+    pub(super) stream: Cow<'a, str>,
     /// Whether the line goes on in the next record.
     pub(super) partial: bool,
     /// What was written, without a line break.
-    pub(super) text: std::borrow::Cow<'a, [u8]>,
+    pub(super) text: Cow<'a, [u8]>,
 }
 
-/// Reads a line without its line break; nothing if it is not in this format:
-/// `2016-10-06T00:17:09.669794202Z stdout P log content`.
+/// Reads a line without its line break; nothing if it is in neither format.
 pub(super) fn parse(line: &[u8]) -> Option<Line<'_>> {
+    if line.starts_with(b"{") { of_docker(line) } else { of_runtime(line) }
+}
+
+/// `{"log":"content\n","stream":"stdout","time":"2016-10-20T18:39:20.57606443Z"}`, without the line break where a line goes on.
+fn of_docker(line: &[u8]) -> Option<Line<'static>> {
+    let fields: Value = serde_json::from_slice(line).ok()?;
+    let field = |name: &str| Some(fields.get(name)?.as_str()?.to_owned());
+    let (mut log, stream, time) = (field("log")?, field("stream")?, field("time")?);
+    Time::parse(&time).ok()?;
+    let partial = !log.ends_with('\n');
+    if !partial {
+        log.pop();
+    }
+    Some(Line { time: time.into(), stream: stream.into(), partial, text: log.into_bytes().into() })
+}
+
+/// `2016-10-06T00:17:09.669794202Z stdout P log content`
+fn of_runtime(line: &[u8]) -> Option<Line<'_>> {
     let mut parts = line.splitn(4, |byte| *byte == b' ');
     let mut word = || std::str::from_utf8(parts.next()?).ok();
     let (time, stream, tags) = (word()?, word()?, word()?);
@@ -29,7 +49,7 @@ pub(super) fn parse(line: &[u8]) -> Option<Line<'_>> {
         "F" => false,
         _ => return None,
     };
-    Some(Line { time, stream, partial, text: parts.next().unwrap_or_default().into() })
+    Some(Line { time: time.into(), stream: stream.into(), partial, text: parts.next().unwrap_or_default().into() })
 }
 
 /// A time with exactly nine digits of a fraction, as clients are shown it.
@@ -51,10 +71,10 @@ mod tests {
     #[test]
     fn lines_are_read() {
         let line = parse(b"2016-10-06T00:17:09.669794202Z stdout P log  content").unwrap();
-        assert_eq!((line.stream, line.partial, &*line.text), ("stdout", true, &b"log  content"[..]));
+        assert_eq!((&*line.stream, line.partial, &*line.text), ("stdout", true, &b"log  content"[..]));
         let empty = parse(b"2016-10-06T00:17:09.669794202Z stderr F ").unwrap();
-        assert_eq!((empty.stream, empty.partial, empty.text.len()), ("stderr", false, 0));
-        for bad in ["", "x", "2016-10-06T00:17:09Z stdout", "2016-10-06T00:17:09Z other F x", "now stdout F x"] {
+        assert_eq!((&*empty.stream, empty.partial, empty.text.len()), ("stderr", false, 0));
+        for bad in ["", "x", "2016-10-06T00:17:09Z stdout", "2016-10-06T00:17:09Z other F x", "now stdout F x", "{}"] {
             assert_eq!(parse(bad.as_bytes()), None, "{bad}");
         }
     }

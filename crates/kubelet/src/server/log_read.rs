@@ -6,11 +6,13 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use api_machinery::quote::go_quote;
 use api_machinery::time::Time;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use super::log_format::{self, shown_time};
+use super::logs::Piece;
 use crate::engine::PodEngine;
 
 /// Bytes read at a time, and the longest record; runtimes split lines far below.
@@ -37,7 +39,7 @@ pub(super) struct LogOptions {
 }
 
 /// Where output goes; a closed channel means that nobody reads any more.
-pub(super) type Sink = mpsc::Sender<Result<Bytes, LogError>>;
+pub(super) type Sink = mpsc::Sender<Piece>;
 
 /// Why a log cannot be read on, as the client is told. What it has not got it may ask for again.
 #[derive(Debug, thiserror::Error)]
@@ -46,8 +48,12 @@ pub(super) enum LogError {
     Read(#[from] io::Error),
     #[error("a line of the log is too long")]
     LongLine,
-    #[error("unsupported log format: {0:?}")]
+    #[error("failed to get parse function: unsupported log format: {}", go_quote(.0))]
     Format(String),
+    #[error("failed to try resolving symlinks in path {path:?}: {source}")]
+    Path { path: PathBuf, source: io::Error },
+    #[error("failed to open log file {path:?}: {source}")]
+    Open { path: PathBuf, source: io::Error },
 }
 
 /// Why reading ended early.
@@ -67,7 +73,7 @@ impl<E: Into<LogError>> From<E> for End {
 pub(super) async fn read(engine: PodEngine, path: PathBuf, container: String, options: LogOptions, sink: Sink) {
     let mut reader = match Reader::open(path, &options) {
         Ok(reader) => reader,
-        Err(error) => return drop(sink.send(Err(error.into())).await),
+        Err(error) => return drop(sink.send(Err(error)).await),
     };
     let outcome = reader.all(&engine, &container, &options, &sink).await;
     if let Err(End::Failed(error)) = outcome {
@@ -90,9 +96,9 @@ struct Reader {
 }
 
 impl Reader {
-    fn open(path: PathBuf, options: &LogOptions) -> io::Result<Self> {
-        let path = path.canonicalize()?;
-        let mut file = File::open(&path)?;
+    fn open(path: PathBuf, options: &LogOptions) -> Result<Self, LogError> {
+        let path = path.canonicalize().map_err(|source| LogError::Path { path, source })?;
+        let mut file = File::open(&path).map_err(|source| LogError::Open { path: path.clone(), source })?;
         if let Some(tail) = options.tail {
             let start = tail_start(&mut file, tail)?;
             file.seek(SeekFrom::Start(start))?;
@@ -106,6 +112,8 @@ impl Reader {
             if !options.follow {
                 return self.last_line(options, sink).await;
             }
+            // Whoever follows a log that says nothing is to know that it is there.
+            sink.send(Ok(Bytes::new())).await.map_err(|_| End::Done)?;
             // Output that came before the container ended is there when it is seen to have ended.
             let alive = self.wait(engine, container, sink).await?;
             if !alive {
@@ -165,9 +173,9 @@ impl Reader {
             text.extend_from_slice(block.get(..read).unwrap_or_default());
             let (mut out, mut lines) = (Vec::new(), text.as_slice());
             while let Some(end) = lines.iter().position(|byte| *byte == b'\n') {
-                let (line, others) = lines.split_at(end);
+                let (line, others) = lines.split_at(end + 1);
                 self.take(line, options, &mut out)?;
-                lines = others.get(1..).unwrap_or_default();
+                lines = others;
             }
             let whole = text.len() - lines.len();
             text.drain(..whole);
@@ -191,7 +199,7 @@ impl Reader {
     }
 
     fn take(&mut self, line: &[u8], options: &LogOptions, out: &mut Vec<u8>) -> Result<(), End> {
-        let Some(record) = log_format::parse(line) else {
+        let Some(record) = log_format::parse(line.strip_suffix(b"\n").unwrap_or(line)) else {
             if self.known {
                 // A later record that cannot be read is left out.
                 return Ok(());
@@ -202,11 +210,11 @@ impl Reader {
         if options.stream.is_some_and(|stream| stream != record.stream) {
             return Ok(());
         }
-        if options.since.is_some_and(|since| Time::parse(record.time).is_ok_and(|time| time < since)) {
+        if options.since.is_some_and(|since| Time::parse(&record.time).is_ok_and(|time| time < since)) {
             return Ok(());
         }
         if options.timestamps && self.at_start {
-            out.extend_from_slice(shown_time(record.time).as_bytes());
+            out.extend_from_slice(shown_time(&record.time).as_bytes());
             out.push(b' ');
         }
         out.extend_from_slice(&record.text);
@@ -344,10 +352,15 @@ mod tests {
         assert_eq!(String::from_utf8(text).unwrap(), "late\nnew\n");
     }
 
+    const FORMAT: &str = r#"failed to get parse function: unsupported log format: "hello\n""#;
+
     #[test]
     fn odd_files_are_handled() {
         assert_eq!(lines(&LogOptions::default(), "").as_deref(), Ok(""));
-        assert_eq!(lines(&LogOptions::default(), "hello\n"), Err("unsupported log format: \"hello\"".into()));
+        assert_eq!(lines(&LogOptions::default(), "hello\n"), Err(FORMAT.into()));
+        let json = "{\"log\":\"a\\n\",\"stream\":\"stdout\",\"time\":\"2024-01-01T00:00:01Z\"}\n\
+                    {\"log\":\"b\",\"stream\":\"stderr\",\"time\":\"2024-01-01T00:00:02Z\"}\n";
+        assert_eq!(lines(&LogOptions::default(), json).as_deref(), Ok("a\nb"));
         let broken = "2024-01-01T00:00:01Z stdout F a\ngarbage\n2024-01-01T00:00:02Z stdout F b";
         assert_eq!(lines(&LogOptions::default(), broken).as_deref(), Ok("a\nb\n"));
     }

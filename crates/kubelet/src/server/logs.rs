@@ -22,7 +22,7 @@ const ALL_STREAMS: &str = "All";
 pub(super) const PIECES: usize = 8;
 
 /// Answers `/containerLogs/{namespace}/{pod}/{container}`.
-pub(super) fn answer(api: &Arc<Api>, path: &[&str], query: Option<Query>) -> Response {
+pub(super) async fn answer(api: &Arc<Api>, path: &[&str], query: Option<Query>) -> Response {
     let bad = |message: &str| text(StatusCode::BAD_REQUEST, format!("{{\"message\": {message:?}}}"));
     let (namespace, pod_name, container) = match path {
         [] | [""] => return bad("Missing podNamespace."),
@@ -46,24 +46,27 @@ pub(super) fn answer(api: &Arc<Api>, path: &[&str], query: Option<Query>) -> Res
         return text(StatusCode::BAD_REQUEST, message);
     }
     let Some(pod) = api.engine.pod(namespace, pod_name) else {
-        return text(StatusCode::NOT_FOUND, format!("pod {pod_name:?} does not exist\n"));
+        return text(StatusCode::NOT_FOUND, format!("pod {pod_name:?} does not exist"));
     };
     if !has_container(&pod, container) {
-        let message = format!("container {container:?} not found in pod {pod_name:?}\n");
+        let message = format!("container {container:?} not found in pod {pod_name:?}");
         return text(StatusCode::NOT_FOUND, message);
     }
     match api.engine.log_source(&pod, container, query.is_on("previous")) {
         Ok(source) => {
-            let (sink, pieces) = mpsc::channel(PIECES);
+            let (sink, mut pieces) = mpsc::channel(PIECES);
             let read = log_read::read(api.engine.clone(), source.path, source.container_id, options, sink);
             api.tasks.spawn_cancellable("container-log", read);
-            streamed(pieces)
+            match pieces.recv().await {
+                Some(Err(error)) => text(StatusCode::BAD_REQUEST, error.to_string()),
+                first => streamed(first, pieces),
+            }
         }
         Err(LookupError::NotFound(error) | LookupError::NotAvailable(error)) => text(StatusCode::BAD_REQUEST, error),
     }
 }
 
-fn has_container(pod: &api_types::core_v1::Pod, name: &str) -> bool {
+pub(super) fn has_container(pod: &api_types::core_v1::Pod, name: &str) -> bool {
     let spec = &pod.spec;
     spec.containers.iter().chain(&spec.init_containers).any(|container| container.name == name)
         || spec.ephemeral_containers.iter().any(|container| container.ephemeral_container_common.name == name)
@@ -126,9 +129,14 @@ fn stream_of(query: &Query) -> Result<Option<&'static str>, Mistake> {
     }
 }
 
+/// What is read next, or why there is no more.
+pub(super) type Piece = Result<Bytes, LogError>;
+
 /// A body that grows as the log is read.
-pub(super) fn streamed(pieces: mpsc::Receiver<Result<Bytes, LogError>>) -> Response {
-    let frames = stream::unfold(pieces, |mut pieces| async move { pieces.recv().await.map(|piece| (piece, pieces)) });
+pub(super) fn streamed(first: Option<Piece>, pieces: mpsc::Receiver<Piece>) -> Response {
+    let others = stream::unfold(pieces, |mut pieces| async move { pieces.recv().await.map(|piece| (piece, pieces)) });
+    let is_something = |piece: &Piece| std::future::ready(!piece.as_ref().is_ok_and(Bytes::is_empty));
+    let frames = stream::iter(first).chain(others).filter(is_something);
     let frames = frames.map(|piece| piece.map(Frame::data).map_err(BoxError::from));
     let mut response = Response::new(StreamBody::new(frames).boxed_unsync());
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain"));

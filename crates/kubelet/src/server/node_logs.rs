@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 use super::log_query::{Asked, LogQuery, ServiceQuery};
 use super::log_read::Sink;
 use super::logs::{PIECES, streamed};
+use super::route::disabled;
 
 /// The directory of the machine's logs.
 const LOGS: &str = "/var/log";
@@ -51,7 +52,7 @@ impl NodeLogs {
     /// the directory is served.
     pub(super) async fn answer(&self, path: &[&str], query: &Query, headers: &HeaderMap) -> Response {
         if !self.served {
-            return text(StatusCode::METHOD_NOT_ALLOWED, "logs endpoint is disabled.");
+            return disabled("logs endpoint is disabled.");
         }
         let mut relative = path.join("/");
         let parsed = if self.queried { LogQuery::parse(query) } else { Ok(None) };
@@ -88,7 +89,7 @@ impl NodeLogs {
                 tracing::info!(services = ?query.services, "Reading the logs of services took too long");
             }
         });
-        let mut response = streamed(pieces);
+        let mut response = streamed(None, pieces);
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain;charset=UTF-8"));
         if headers.get(header::ACCEPT_ENCODING).is_some_and(|accepted| accepted == "gzip") {
             response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
@@ -297,7 +298,7 @@ mod tests {
         bench.write("one.log", "content");
         assert!(bench.ask(&[""], "query=kubelet").await.1.contains("one.log"), "the list of files");
         bench.logs.served = false;
-        assert_eq!(bench.ask(&["one.log"], "").await, (405, "logs endpoint is disabled.".into()));
+        assert_eq!(bench.ask(&["one.log"], "").await, (405, "logs endpoint is disabled.\n".into()));
     }
 
     #[tokio::test]

@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use super::{Api, cadvisor, debug, logs, stats, streams};
 
 /// Paths of handlers that may be turned off as a whole.
-const DEBUGGING: [&str; 8] = ["run", "exec", "attach", "portForward", "containerLogs", "runningpods", "debug", "logs"];
+const DEBUGGING: [&str; 7] = ["run", "exec", "attach", "portForward", "containerLogs", "runningpods", "logs"];
 
 /// Everything.
 pub(super) async fn full(api: Arc<Api>, request: Request) -> Response {
@@ -25,10 +25,9 @@ pub(super) async fn full(api: Arc<Api>, request: Request) -> Response {
     let Some(parts) = segments(uri.path()) else { return text(StatusCode::BAD_REQUEST, "invalid path") };
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     if api.config.enable_debugging_handlers == Some(false) {
-        return match parts.first() {
-            Some(first) if DEBUGGING.contains(first) => {
-                text(StatusCode::METHOD_NOT_ALLOWED, "Debug endpoints are disabled.")
-            }
+        return match parts.as_slice() {
+            [first, ..] if DEBUGGING.contains(first) => disabled("Debug endpoints are disabled."),
+            ["debug", "pprof", ..] => disabled("Debug endpoints are disabled."),
             _ => not_found(),
         };
     }
@@ -37,7 +36,7 @@ pub(super) async fn full(api: Arc<Api>, request: Request) -> Response {
     let (get, stream, post) = ([Method::GET, Method::HEAD], [Method::GET, Method::POST], [Method::POST]);
     match (parts.as_slice(), query) {
         (["checkpoint", ..], _) if !api.checkpoints => not_found(),
-        (["containerLogs", rest @ ..], query) if is(&get) => logs::answer(&api, rest, query),
+        (["containerLogs", rest @ ..], query) if is(&get) => logs::answer(&api, rest, query).await,
         (_, None) => text(StatusCode::BAD_REQUEST, "invalid query"),
         (["exec", rest @ ..], Some(query)) if is(&stream) => streams::exec(api, request, rest, &query).await,
         (["attach", rest @ ..], Some(query)) if is(&stream) => streams::attach(api, request, rest, &query).await,
@@ -111,6 +110,11 @@ fn segments(path: &str) -> Option<Vec<String>> {
 
 pub(super) fn not_found() -> Response {
     text(StatusCode::NOT_FOUND, "404 page not found\n")
+}
+
+/// What was turned off.
+pub(super) fn disabled(what: &str) -> Response {
+    text(StatusCode::METHOD_NOT_ALLOWED, format!("{what}\n"))
 }
 
 /// An answer in JSON.

@@ -304,6 +304,7 @@ async fn refusals_are_plain_answers() {
         ("/exec/default/none/main?command=ls&output=1", (404, "pod does not exist")),
         ("/exec/default/web-node1/wrong-uid/main?command=ls&output=1", (404, "pod does not exist")),
         ("/exec/default/web-node1/other?command=ls&output=1", (500, missing)),
+        ("/exec/default/none/main?command=ls", (400, "you must specify at least 1 of stdin, stdout, stderr")),
         ("/exec/default/web-node1/main?command=ls", (400, "you must specify at least 1 of stdin, stdout, stderr")),
         ("/portForward/default/none", (404, "pod does not exist")),
         ("/portForward/default/web-node1/wrong-uid", (404, "pod not found")),
@@ -356,6 +357,59 @@ async fn streams_that_nobody_uses_are_closed() {
         assert_eq!(String::from_utf8_lossy(&out), "/exec/token");
     }
     node.tasks.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn logs_and_checkpoints_that_there_are_not_are_told_of() {
+    let node = Node::start(true).await;
+    let log = "/containerLogs/default";
+    for (method, target, expected) in [
+        ("GET", format!("{log}/none/main"), (404, "pod \"none\" does not exist")),
+        ("GET", format!("{log}/web-node1/other"), (404, "container \"other\" not found in pod \"web-node1\"")),
+        ("GET", format!("{log}/web-node1/main"), (400, "failed to try resolving symlinks in path \"")),
+        ("GET", format!("{log}/web-node1/main?previous=true"), (400, "previous terminated container \"main\" in pod ")),
+        ("POST", "/checkpoint/default/web-node1/other".to_owned(), (404, "container other does not exist")),
+    ] {
+        let mut connection = TcpStream::connect(node.address).await.unwrap();
+        let request = format!("{method} {target} HTTP/1.0\r\nhost: node1\r\nconnection: close\r\n\r\n");
+        connection.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).await.unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(&format!(" {} ", expected.0)) && body.starts_with(expected.1), "{target}: {answer}");
+        assert!(!body.ends_with('\n'), "{target}");
+    }
+    node.tasks.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_turned_off_says_so() {
+    let debugging =
+        |on| KubeletConfiguration { enable_debugging_handlers: Some(on), ..KubeletConfiguration::default() };
+    let profiling = KubeletConfiguration { enable_profiling_handler: Some(false), ..debugging(true) };
+    let flags = KubeletConfiguration { enable_debug_flags_handler: Some(false), ..debugging(true) };
+    let root = tempfile::tempdir().unwrap();
+    let (tasks, clock) = (TaskGroup::new("kubelet"), TokioClock::shared());
+    let runtime = Arc::new(FakeRuntime::new(clock.clone(), &TaskGroup::new("runtime")));
+    let node = Arc::new(TestNode::default());
+    for (config, path, expected) in [
+        (debugging(false), "/containerLogs/default/p/c", (405, "Debug endpoints are disabled.\n")),
+        (debugging(false), "/debug/pprof/", (405, "Debug endpoints are disabled.\n")),
+        (debugging(false), "/debug/flags/v", (404, "404 page not found\n")),
+        (debugging(false), "/checkpoint/default/p/c", (404, "404 page not found\n")),
+        (profiling, "/debug/pprof/", (405, "profiling endpoint is disabled.\n")),
+        (flags, "/debug/flags/v", (405, "flags endpoint is disabled.\n")),
+    ] {
+        let (shared, images) = (runtime.clone(), runtime.clone());
+        let engine = engine(settings(root.path()), &node, shared, images, clock.clone(), &tasks);
+        let api = Api { config: Arc::new(config), ..api(engine, runtime.clone(), clock.clone(), &tasks, true) };
+        let request = http::Request::get(path).body(empty()).unwrap();
+        let answer = route::full(Arc::new(api), request).await;
+        let status = answer.status().as_u16();
+        let body = http_body_util::BodyExt::collect(answer.into_body()).await.unwrap().to_bytes();
+        assert_eq!((status, std::str::from_utf8(&body).unwrap()), expected, "{path}");
+    }
+    tasks.cancel();
 }
 
 #[tokio::test(start_paused = true)]

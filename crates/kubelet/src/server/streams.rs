@@ -25,13 +25,13 @@ const RETRY_AFTER: HeaderValue = HeaderValue::from_static("60");
 
 /// `/exec/{namespace}/{pod}[/{uid}]/{container}`
 pub(super) async fn exec(api: Arc<Api>, request: Request, path: &[&str], query: &Query) -> Response {
-    let (pod, container) = match target(&api, path) {
-        Ok(found) => found,
-        Err(refusal) => return *refusal,
-    };
     let set = match streams_of(query) {
         Ok(set) => set,
         Err(why) => return text(StatusCode::BAD_REQUEST, why),
+    };
+    let (pod, container) = match target(&api, path) {
+        Ok(found) => found,
+        Err(refusal) => return *refusal,
     };
     let id = match api.engine.container_id(&pod, &container).await {
         Ok(id) => id,
@@ -46,20 +46,20 @@ pub(super) async fn exec(api: Arc<Api>, request: Request, path: &[&str], query: 
         stderr: set.stderr,
     };
     match api.runtime.exec(asked).await {
-        Ok(url) => pass_command(api, request, &url, set).await,
+        Ok(url) => pass_command(api, request, "exec", &url, set).await,
         Err(error) => runtime_failed(&error),
     }
 }
 
 /// `/attach/{namespace}/{pod}[/{uid}]/{container}`
 pub(super) async fn attach(api: Arc<Api>, request: Request, path: &[&str], query: &Query) -> Response {
-    let (pod, container) = match target(&api, path) {
-        Ok(found) => found,
-        Err(refusal) => return *refusal,
-    };
     let mut set = match streams_of(query) {
         Ok(set) => set,
         Err(why) => return text(StatusCode::BAD_REQUEST, why),
+    };
+    let (pod, container) = match target(&api, path) {
+        Ok(found) => found,
+        Err(refusal) => return *refusal,
     };
     let Some(tty) = terminal_of(&pod, &container) else {
         let full = component_helpers::pod_state::full_name(&pod);
@@ -74,7 +74,7 @@ pub(super) async fn attach(api: Arc<Api>, request: Request, path: &[&str], query
     };
     let asked = AttachRequest { container_id, stdin: set.stdin, tty, stdout: set.stdout, stderr: set.stderr };
     match api.runtime.attach(asked).await {
-        Ok(url) => pass_command(api, request, &url, set).await,
+        Ok(url) => pass_command(api, request, "attach", &url, set).await,
         Err(error) => runtime_failed(&error),
     }
 }
@@ -109,6 +109,7 @@ pub(super) async fn port_forward(api: Arc<Api>, mut request: Request, path: &[&s
     };
     let Backend { io, target, host } = backend;
     let passed = if api.translates && is_websocket(request.headers()) && is_tunnel(request.headers()) {
+        api.own.websocket_sessions.with(&["portforward"]).inc();
         proxy_tunnel_while_used(&mut request, io, &target, &host, idle_timeout(&api)).await
     } else {
         proxy_upgrade_while_used(&mut request, io, &target, &host, idle_timeout(&api)).await
@@ -241,7 +242,7 @@ enum CommandError {
 }
 
 /// A command's streams: translated for clients of the newest WebSocket protocol, passed on for all others.
-async fn pass_command(api: Arc<Api>, mut request: Request, url: &str, set: StreamSet) -> Response {
+async fn pass_command(api: Arc<Api>, mut request: Request, kind: &str, url: &str, set: StreamSet) -> Response {
     if !is_upgrade(request.headers()) {
         return text(StatusCode::BAD_REQUEST, "Upgrade request required");
     }
@@ -252,6 +253,7 @@ async fn pass_command(api: Arc<Api>, mut request: Request, url: &str, set: Strea
     let newest = Subprotocol::TRANSLATED;
     let wants = |name: &str| newest.iter().any(|served| served.name == name);
     if api.translates && is_websocket(request.headers()) && subprotocols(request.headers()).into_iter().any(wants) {
+        api.own.websocket_sessions.with(&[kind]).inc();
         return translated(&api, request, backend, set, &newest);
     }
     let Backend { io, target, host } = backend;

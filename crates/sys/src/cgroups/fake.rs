@@ -10,6 +10,8 @@ use super::{CgroupError, CgroupPath, Cgroups, Limits, Usage, Version};
 #[derive(Default)]
 pub struct FakeCgroups {
     groups: Mutex<BTreeMap<CgroupPath, Group>>,
+    /// How often limits are still refused.
+    refusals: Mutex<usize>,
 }
 
 #[derive(Default, Clone)]
@@ -40,6 +42,11 @@ impl FakeCgroups {
     /// Lets a group use this much from now on.
     pub fn set_usage(&self, group: &CgroupPath, usage: Usage) {
         self.groups.lock().entry(group.clone()).or_default().usage = usage;
+    }
+
+    /// Refuses limits so many times from now on, as the kernel does where more is in use.
+    pub fn refuse_limits(&self, times: usize) {
+        *self.refusals.lock() = times;
     }
 
     fn with<T>(&self, group: &CgroupPath, act: impl FnOnce(&mut Group) -> T) -> Result<T, CgroupError> {
@@ -80,6 +87,12 @@ impl Cgroups for FakeCgroups {
 
     fn apply(&self, group: &CgroupPath, limits: &Limits) -> Result<(), CgroupError> {
         let limits = limits.clone();
+        let mut refusals = self.refusals.lock();
+        if let Some(left) = refusals.checked_sub(1) {
+            *refusals = left;
+            let (path, source) = (group.to_string(), std::io::ErrorKind::ResourceBusy.into());
+            return Err(CgroupError::File { action: "writing", path, source });
+        }
         self.with(group, |found| {
             let old = std::mem::take(&mut found.limits);
             let mut huge_pages_bytes = old.huge_pages_bytes;

@@ -18,6 +18,7 @@ mod volume;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use api_machinery::value::Value;
@@ -43,6 +44,7 @@ use super::disk::Disk;
 use super::empty_dir::make_directory;
 use super::error::VolumeError;
 use super::layout::Plugin;
+use super::ownership::told_of;
 use super::plugin::{StagedDevice, VolumePlugin, VolumeSpec};
 use super::plugins::Tools;
 use super::world::{Identity, MountedVolume, Steps, VolumeName};
@@ -340,9 +342,11 @@ impl VolumePlugin for Csi {
         let path = self.publish(pod, spec, &driver).await?;
         if volume.takes_group() && !driver.can(Capability::VolumeMountGroup) {
             let (owned, directory, read_only) = (pod.clone(), spec.directory().to_owned(), spec.read_only);
-            let place = path.clone();
-            let give = move |disk: &Disk| disk.give_once(&owned, Plugin::Csi, &directory, &place, read_only);
-            self.0.on_disk(&pod.metadata.uid, give).await?;
+            let (place, given) = (path.clone(), Arc::new(AtomicU64::default()));
+            let counted = Arc::clone(&given);
+            let give = move |disk: &Disk| disk.give_once(&owned, Plugin::Csi, &directory, &place, read_only, &counted);
+            let giving = self.0.on_disk(&pod.metadata.uid, give);
+            told_of(giving, &*self.0.events, pod, &path, &given).await?;
         }
         let group = spec.claim.as_ref().and_then(|claim| claim.group);
         Ok(MountedVolume { path, read_only: spec.read_only, relabel: volume.label.is_none(), group })
