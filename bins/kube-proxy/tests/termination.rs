@@ -1,7 +1,7 @@
 //! kube-proxy as a process ends when it is asked to, also while it waits for an API server that is not there.
 
 use std::io::Read as _;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// How long the process may take to end on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// From one look whether somebody has come to the next.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Stands for `nft`, so that no rule of this machine is touched: it has no tables.
 const NFT: &str =
@@ -32,7 +34,7 @@ fn start(server: &TcpListener) -> Child {
     Command::new(env!("CARGO_BIN_EXE_kube-proxy"))
         .arg(format!("--master=http://127.0.0.1:{port}"))
         .args(["--hostname-override=n", "--oom-score-adj=0"])
-        .args(["--healthz-bind-address=127.0.0.1:0", "--metrics-bind-address=127.0.0.1:0"])
+        .args(["--healthz-port=0", "--metrics-port=0"])
         .args(["--conntrack-max-per-core=0", "--conntrack-min=0"])
         .args(["--conntrack-tcp-timeout-established=0s", "--conntrack-tcp-timeout-close-wait=0s"])
         .env("PATH", path)
@@ -66,12 +68,24 @@ fn end_of(mut process: Child) -> Option<(ExitStatus, String)> {
     ended
 }
 
+/// Whoever comes first; a process that has ended already is not waited for.
+fn come(server: &TcpListener) -> TcpStream {
+    server.set_nonblocking(true).expect("a socket");
+    for _ in 0..PATIENCE.as_millis() / PAUSE.as_millis() {
+        match server.accept() {
+            Ok((stream, _)) => return stream,
+            Err(_) => std::thread::sleep(PAUSE),
+        }
+    }
+    panic!("nobody has come");
+}
+
 #[test]
 fn it_ends_when_it_is_asked_to_while_no_server_answers() {
     let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let process = start(&server);
     // It has come to ask for its node; from here on nobody listens.
-    drop(server.accept().expect("a connection"));
+    drop(come(&server));
     drop(server);
     signal("-TERM", process.id());
     let (status, said) = end_of(process).expect("it ends");
