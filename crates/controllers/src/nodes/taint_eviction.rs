@@ -351,20 +351,25 @@ mod tests {
         assert!(said.contains(&"Cancelling deletion of Pod ns/gone"), "{said:?}");
     }
 
+    /// A tainted node with a pod that may stay on it for that long.
+    fn put_for_300_seconds(running: &Running) -> (Node, Pod) {
+        let (mut node, mut pod) = (Node::default(), Pod { metadata: meta("p"), ..Pod::default() });
+        node.metadata.name = "n".into();
+        node.spec.taints.push(taint("a", NO_EXECUTE, at(1)));
+        running.put("v1/nodes", &node);
+        pod.spec.node_name = "n".into();
+        pod.spec.tolerations = vec![toleration("a", Some(300))];
+        running.put("v1/pods", &pod);
+        (node, pod)
+    }
+
     #[tokio::test(start_paused = true)]
     async fn what_is_planned_stays_when_the_node_goes_and_not_when_it_comes_back() {
         for (comes_back, expected) in
             [(false, (1, vec!["Marking for deletion Pod ns/p"])), (true, (0, vec!["Cancelling deletion of Pod ns/p"]))]
         {
             let running = Running::start(KNOWN);
-            let mut node = Node::default();
-            node.metadata.name = "n".into();
-            node.spec.taints.push(taint("a", NO_EXECUTE, at(1)));
-            running.put("v1/nodes", &node);
-            let mut pod = Pod { metadata: meta("p"), ..Pod::default() };
-            pod.spec.node_name = "n".into();
-            pod.spec.tolerations = vec![toleration("a", Some(300))];
-            running.put("v1/pods", &pod);
+            let (mut node, _) = put_for_300_seconds(&running);
             tokio::time::sleep(Duration::from_secs(10)).await;
             running.server.remove("v1/nodes", "", "n");
             tokio::time::sleep(Duration::from_secs(10)).await;
@@ -382,14 +387,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_new_pod_of_a_name_has_its_own_time() {
         let running = Running::start(KNOWN);
-        let mut node = Node::default();
-        node.metadata.name = "n".into();
-        node.spec.taints.push(taint("a", NO_EXECUTE, at(1)));
-        running.put("v1/nodes", &node);
-        let mut pod = Pod { metadata: meta("p"), ..Pod::default() };
-        pod.spec.node_name = "n".into();
-        pod.spec.tolerations = vec![toleration("a", Some(300))];
-        running.put("v1/pods", &pod);
+        let (_, mut pod) = put_for_300_seconds(&running);
         tokio::time::sleep(Duration::from_secs(200)).await;
         // While nobody watched, another one came in its place.
         "other".clone_into(&mut pod.metadata.uid);

@@ -1,6 +1,7 @@
 //! Pods that are being scheduled, and what has happened since each of them was taken: events that came too late for
 //! the decision but may matter when the pod comes back.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -62,18 +63,13 @@ impl InFlight {
             return;
         }
         if self.events.len() >= MAX_EVENTS {
-            self.drop_first();
+            if let Some((oldest, _)) = self.events.pop_front() {
+                self.metrics.in_flight(&oldest.label(), -1.0);
+            }
+            self.first += 1;
         }
         self.metrics.in_flight(&event.label(), 1.0);
         self.events.push_back((event, object.clone()));
-    }
-
-    /// Forgets the oldest event; false where there is none.
-    fn drop_first(&mut self) -> bool {
-        let Some((event, _)) = self.events.pop_front() else { return false };
-        self.metrics.in_flight(&event.label(), -1.0);
-        self.first += 1;
-        true
     }
 
     /// What happened since the pod was taken.
@@ -96,7 +92,16 @@ impl InFlight {
             }
         }
         let oldest = self.waiting_from.first_key_value().map_or(u64::MAX, |(oldest, _)| *oldest);
-        while self.first < oldest && self.drop_first() {}
+        // Told all at once: there may be very many, and others wait for the queue.
+        let mut gone: BTreeMap<Cow<'static, str>, f64> = BTreeMap::new();
+        while self.first < oldest {
+            let Some((event, _)) = self.events.pop_front() else { break };
+            *gone.entry(event.label()).or_default() += 1.0;
+            self.first += 1;
+        }
+        for (event, count) in gone {
+            self.metrics.in_flight(&event, -count);
+        }
     }
 
     /// How many events are kept.

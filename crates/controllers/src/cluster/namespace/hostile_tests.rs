@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use api_machinery::time::Time;
-use api_types::core_v1::{ConfigMap, Namespace, Pod};
+use api_types::core_v1::{ConfigMap, Pod};
 
+use super::tests::going;
 use super::*;
 use crate::Settings;
 use crate::workloads::fixtures::{Running, WithDiscovery, meta, run_until_idle};
@@ -20,13 +20,7 @@ async fn what_guards_pods_goes_after_them() {
     running.put("v1/pods", &pod);
     // Stands for a policy: of the kinds that are known here it is any but pods.
     running.put("v1/configmaps", &ConfigMap { metadata: meta("guard"), ..ConfigMap::default() });
-    let mut namespace = Namespace::default();
-    (namespace.metadata.name, namespace.metadata.uid) = ("ns".into(), "u".into());
-    namespace.spec.finalizers.push(FINALIZER.into());
-    // The fake server has no other reason to keep it.
-    namespace.metadata.finalizers.push("example.com/kept".into());
-    namespace.metadata.deletion_timestamp = Some(Time::from_unix_seconds(1));
-    running.put("v1/namespaces", &namespace);
+    running.put("v1/namespaces", &going());
     for _ in 0..20 {
         run_until_idle().await;
         assert_eq!((running.count("v1/pods"), running.count("v1/configmaps")), (1, 1), "the guard went first");

@@ -17,6 +17,16 @@ use crate::workloads::fixtures::{Running, WithDiscovery, at, meta, run_until_idl
 
 const KNOWN: &[Descriptor] = &[DESCRIPTOR];
 
+/// A namespace on its way out, which stays: the fake server has no other reason to keep it.
+pub(super) fn going() -> Namespace {
+    let mut namespace = Namespace::default();
+    (namespace.metadata.name, namespace.metadata.uid) = ("ns".into(), "u".into());
+    namespace.spec.finalizers.push(FINALIZER.into());
+    namespace.metadata.finalizers.push("example.com/kept".into());
+    namespace.metadata.deletion_timestamp = Some(Time::from_unix_seconds(1));
+    namespace
+}
+
 fn pod(phase: &str, grace: i64) -> Pod {
     let mut pod = Pod { metadata: meta("p"), ..Pod::default() };
     pod.status.phase = phase.into();
@@ -124,12 +134,7 @@ async fn what_stays_without_a_reason_is_told_of() {
         } else {
             running.put("v1/configmaps", &ConfigMap { metadata: meta("c"), ..ConfigMap::default() });
         }
-        let mut namespace = Namespace::default();
-        (namespace.metadata.name, namespace.metadata.uid) = ("ns".into(), "u".into());
-        namespace.spec.finalizers.push(FINALIZER.into());
-        namespace.metadata.finalizers.push("example.com/kept".into());
-        namespace.metadata.deletion_timestamp = Some(Time::from_unix_seconds(1));
-        running.put("v1/namespaces", &namespace);
+        running.put("v1/namespaces", &going());
         run_until_idle().await;
         run_until_idle().await;
         let live: Namespace = running.client.all().get("ns").await.unwrap();
