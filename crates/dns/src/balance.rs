@@ -33,10 +33,11 @@ fn balance_section(records: &mut Vec<Record>, rng: &Rng) {
     }
 }
 
-fn shuffle(records: &mut [Record], rng: &Rng) {
-    for last in (1..records.len()).rev() {
+/// Puts things in an order by chance.
+pub(crate) fn shuffle<T>(things: &mut [T], rng: &Rng) {
+    for last in (1..things.len()).rev() {
         let other = rng.below(last as u64 + 1);
-        records.swap(last, usize::try_from(other).unwrap_or(last));
+        things.swap(last, usize::try_from(other).unwrap_or(last));
     }
 }
 

@@ -92,14 +92,14 @@ impl Cache {
         Some((message, held))
     }
 
-    /// Keeps an answer, if it is one that may be kept.
-    pub fn keep(&self, query: &Message, answer: &Message) {
-        let Some(key) = key(query) else { return };
+    /// Keeps an answer, if it is one that may be kept; says of which sort it is, and how many others had to go for it.
+    pub fn keep(&self, query: &Message, answer: &Message) -> Option<(Held, usize)> {
+        let key = key(query)?;
         if answer.metadata.truncation || answer.queries != query.queries {
-            return;
+            return None;
         }
         let denial = answer.metadata.response_code != ResponseCode::NoError || answer.answers.is_empty();
-        let Some(seconds) = lifetime(answer, denial) else { return };
+        let seconds = lifetime(answer, denial)?;
         let mut message = answer.clone();
         message.edns = None;
         for record in message.answers.iter_mut().chain(&mut message.authorities).chain(&mut message.additionals) {
@@ -109,7 +109,8 @@ impl Cache {
         let entry = Entry { message, stored: self.clock.monotonic(), lives };
         let (own, other) = if denial { (&self.denial, &self.success) } else { (&self.success, &self.denial) };
         other.lock().entries.remove(&key);
-        own.lock().put(key, entry);
+        let evicted = own.lock().put(key, entry);
+        Some((if denial { Held::Denial } else { Held::Success }, evicted))
     }
 }
 
@@ -123,15 +124,18 @@ impl Shelf {
         None
     }
 
-    fn put(&mut self, key: Key, entry: Entry) {
+    /// Gives how many others had to go.
+    fn put(&mut self, key: Key, entry: Entry) -> usize {
+        let mut evicted = 0;
         if self.entries.insert(key.clone(), entry).is_none() {
             self.order.push_back(key);
         }
         // Keys of entries that are gone may come up first; they make room in the list only.
         while self.entries.len() > CAPACITY || self.order.len() > 2 * CAPACITY {
-            let Some(oldest) = self.order.pop_front() else { return };
-            self.entries.remove(&oldest);
+            let Some(oldest) = self.order.pop_front() else { break };
+            evicted += usize::from(self.entries.remove(&oldest).is_some());
         }
+        evicted
     }
 }
 
@@ -243,10 +247,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_oldest_make_room() {
         let cache = Cache::new(TokioClock::shared());
+        let mut went = 0;
         for number in 0..CAPACITY + 10 {
             let asked = query(&format!("n{number}.example."), 1);
-            cache.keep(&asked, &answer(&asked, ResponseCode::NoError, Some(30)));
+            let kept = cache.keep(&asked, &answer(&asked, ResponseCode::NoError, Some(30)));
+            went += kept.filter(|(held, _)| *held == Held::Success).unwrap().1;
         }
+        assert_eq!(went, 10);
         assert_eq!(cache.success.lock().entries.len(), CAPACITY);
         assert!(cache.find(&query("n9.example.", 1)).is_none() && cache.find(&query("n10.example.", 1)).is_some());
         assert!(cache.denial.lock().entries.is_empty());

@@ -1,14 +1,19 @@
-//! Handing queries on to other servers: as they came, with an id of our own, to each server in turn.
+//! Handing queries on to other servers: as they came, with an id of our own, to each server in turn. Which is the first is
+//! drawn for each query, so that all bear the load.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
+use base::Rng;
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::{Instant, timeout};
 
 use crate::answer::{MAX_TCP_BYTES, Transport};
+use crate::balance::shuffle;
+use crate::metrics::DnsMetrics;
 
 /// How long one server has to answer, and all of them together.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -20,12 +25,16 @@ const PORT: u16 = 53;
 const MAX_SERVERS: usize = 15;
 
 /// The servers that know what this one does not.
-#[derive(Debug, Default)]
-pub struct Upstreams(Vec<Upstream>);
+#[derive(Default)]
+pub struct Upstreams {
+    servers: Vec<Upstream>,
+    metrics: Option<Arc<DnsMetrics>>,
+}
 
-#[derive(Debug)]
 struct Upstream {
     address: SocketAddr,
+    /// The address as metrics tell it.
+    name: String,
     /// When it last failed, unless it has answered since.
     failed: Mutex<Option<Instant>>,
 }
@@ -34,8 +43,14 @@ impl Upstreams {
     /// These servers, in order.
     #[must_use]
     pub fn new(servers: Vec<SocketAddr>) -> Self {
-        let upstream = |address| Upstream { address, failed: Mutex::new(None) };
-        Self(servers.into_iter().take(MAX_SERVERS).map(upstream).collect())
+        let upstream = |address: SocketAddr| Upstream { address, name: address.to_string(), failed: Mutex::new(None) };
+        Self { servers: servers.into_iter().take(MAX_SERVERS).map(upstream).collect(), metrics: None }
+    }
+
+    /// Counts what is asked of them.
+    #[must_use]
+    pub fn counting(self, metrics: Arc<DnsMetrics>) -> Self {
+        Self { metrics: Some(metrics), ..self }
     }
 
     /// The name servers of a `resolv.conf`.
@@ -49,11 +64,15 @@ impl Upstreams {
         Self::new(servers.collect())
     }
 
-    /// The first answer to a query, as it came from a server.
-    pub async fn ask(&self, query: &[u8], transport: Transport) -> Option<Vec<u8>> {
+    /// The first answer to a query, as it came from a server. `rng` draws whom to ask first.
+    pub async fn ask(&self, query: &[u8], transport: Transport, rng: &Rng) -> Option<Vec<u8>> {
         let all = async {
-            for upstream in self.in_turn() {
+            for upstream in self.in_turn(rng) {
+                let began = Instant::now();
                 if let Some(answer) = upstream.ask(query, transport).await {
+                    if let Some(metrics) = &self.metrics {
+                        metrics.handed_on(&upstream.name, &answer, began.elapsed());
+                    }
                     return Some(answer);
                 }
             }
@@ -62,11 +81,16 @@ impl Upstreams {
         timeout(TOTAL_TIMEOUT, all).await.ok().flatten()
     }
 
-    /// The servers in order, those that failed of late after the others.
-    fn in_turn(&self) -> Vec<&Upstream> {
+    /// The servers in an order by chance, those that failed of late after the others.
+    fn in_turn(&self, rng: &Rng) -> Vec<&Upstream> {
         let now = Instant::now();
         let shunned = |one: &Upstream| one.failed.lock().is_some_and(|failed| now.duration_since(failed) < SHUNNED);
-        let (late, mut order): (Vec<&Upstream>, Vec<&Upstream>) = self.0.iter().partition(|one| shunned(one));
+        let (mut late, mut order): (Vec<&Upstream>, Vec<&Upstream>) = self.servers.iter().partition(|one| shunned(one));
+        if let Some(metrics) = self.metrics.as_ref().filter(|_| order.is_empty() && !late.is_empty()) {
+            metrics.none_is_well();
+        }
+        shuffle(&mut order, rng);
+        shuffle(&mut late, rng);
         order.extend(late);
         order
     }
@@ -114,14 +138,30 @@ async fn over_tcp(server: SocketAddr, query: &[u8]) -> std::io::Result<Vec<u8>> 
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
+    use component_base::metrics::{Metrics, MetricsOptions};
+
     use super::*;
 
     #[test]
     fn name_servers_are_read() {
         let text = "# comment\nsearch example.com\nnameserver 10.0.0.2\nnameserver  fd00::1\nnameserver nonsense\n";
         let servers: Vec<String> =
-            Upstreams::from_resolv_conf(text).0.iter().map(|one| one.address.to_string()).collect();
+            Upstreams::from_resolv_conf(text).servers.iter().map(|one| one.address.to_string()).collect();
         assert_eq!(servers, ["10.0.0.2:53", "[fd00::1]:53"]);
+    }
+
+    #[tokio::test]
+    async fn no_server_is_always_the_first() {
+        let servers = Upstreams::new((1..=3).map(|last| SocketAddr::from(([10, 0, 0, last], PORT))).collect());
+        let rng = Rng::seeded(1);
+        let firsts: HashSet<SocketAddr> = (0..50).map(|_| servers.in_turn(&rng)[0].address).collect();
+        assert_eq!(firsts.len(), 3);
+        *servers.servers[0].failed.lock() = Some(Instant::now());
+        for _ in 0..50 {
+            assert_eq!(servers.in_turn(&rng)[2].address, servers.servers[0].address, "one that failed comes last");
+        }
     }
 
     #[tokio::test]
@@ -130,14 +170,49 @@ mod tests {
         let closed = silent.local_addr().unwrap();
         drop(silent);
         let good = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let (gone, rng) = (Upstreams::new(vec![closed]), Rng::seeded(1));
+        assert_eq!(gone.ask(b"12 hello", Transport::Udp, &rng).await, None);
+        assert!(gone.servers[0].failed.lock().is_some());
         let servers = Upstreams::new(vec![closed, good.local_addr().unwrap()]);
         let answering = async {
             let mut buffer = [0; 64];
             let (length, from) = good.recv_from(&mut buffer).await.unwrap();
             good.send_to(&buffer[..length], from).await.unwrap();
         };
-        let (answer, ()) = tokio::join!(servers.ask(b"12 hello", Transport::Udp), answering);
+        let (answer, ()) = tokio::join!(servers.ask(b"12 hello", Transport::Udp, &rng), answering);
         assert_eq!(answer.as_deref(), Some(&b"12 hello"[..]));
-        assert_eq!(servers.in_turn()[0].address, good.local_addr().unwrap());
+    }
+
+    #[tokio::test]
+    async fn servers_are_told_by_their_addresses() {
+        let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let closed = silent.local_addr().unwrap();
+        drop(silent);
+        let good = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let metrics = Metrics::new(MetricsOptions::default());
+        let counted = DnsMetrics::new(&metrics);
+        let servers = Upstreams::new(vec![good.local_addr().unwrap()]).counting(Arc::clone(&counted));
+        let refusal = [b'1', b'2', 0x80, 5];
+        let answering = async {
+            let mut buffer = [0; 64];
+            let (_, from) = good.recv_from(&mut buffer).await.unwrap();
+            good.send_to(&refusal, from).await.unwrap();
+        };
+        let rng = Rng::seeded(1);
+        let (answer, ()) = tokio::join!(servers.ask(b"12 hello", Transport::Udp, &rng), answering);
+        assert_eq!(answer.as_deref(), Some(&refusal[..]));
+        let gone = Upstreams::new(vec![closed]).counting(counted);
+        for _ in 0..2 {
+            assert_eq!(gone.ask(b"12 hello", Transport::Udp, &rng).await, None);
+        }
+        let (text, to) = (metrics.text(), good.local_addr().unwrap());
+        for line in [
+            format!(
+                "coredns_proxy_request_duration_seconds_count{{proxy_name=\"forward\",rcode=\"REFUSED\",to=\"{to}\"}} 1\n"
+            ),
+            "coredns_forward_healthcheck_broken_total 1\n".to_owned(),
+        ] {
+            assert!(text.contains(&line), "{line}\nin\n{text}");
+        }
     }
 }

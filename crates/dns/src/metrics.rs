@@ -1,6 +1,7 @@
 //! Metrics under the names that dashboards for cluster DNS look for, those of CoreDNS.
 //!
-//! Deliberately not here: families of plugins that have no counterpart, and those about each single upstream.
+//! Deliberately not here: families of plugins that have no counterpart. What is asked of the API server is told as all
+//! components tell it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use component_base::metrics::{Counters, Desc, Gauges, Histograms, Metrics, Stability, exponential};
 use component_base::version::git_version;
+use hickory_proto::op::Message;
 
 use crate::answer::{Source, Transport};
 use crate::cache::Held;
@@ -28,6 +30,8 @@ const BUILD: Desc =
     desc("coredns_build_info", "The version that answers.").labels(&["version", "revision", "goversion"]);
 const REQUESTS: Desc = desc("coredns_dns_requests_total", "Queries by protocol, family and type.")
     .labels(&["server", "zone", "view", "proto", "family", "type"]);
+const DNSSEC: Desc =
+    desc("coredns_dns_do_requests_total", "Queries that ask for signatures.").labels(&["server", "zone", "view"]);
 const RESPONSES: Desc = desc("coredns_dns_responses_total", "Answers by code and by what gave them.")
     .labels(&["server", "zone", "view", "rcode", "plugin"]);
 const DURATION: Desc = desc("coredns_dns_request_duration_seconds", "How long answers took.")
@@ -47,8 +51,26 @@ const MISSES: Desc =
     desc("coredns_cache_misses_total", "Queries that no kept answer served.").labels(&["server", "zones", "view"]);
 const LOOKUPS: Desc =
     desc("coredns_cache_requests_total", "Queries that looked for a kept answer.").labels(&["server", "zones", "view"]);
+const EVICTIONS: Desc = desc("coredns_cache_evictions_total", "Kept answers that made room for others.")
+    .labels(&["server", "type", "zones", "view"]);
 const REJECTS: Desc =
     desc("coredns_forward_max_concurrent_rejects_total", "Queries refused because too many waited for other servers.");
+const BROKEN: Desc =
+    desc("coredns_forward_healthcheck_broken_total", "Queries handed on while every other server had just failed.");
+const HANDED_ON: Desc = desc("coredns_proxy_request_duration_seconds", "How long other servers took to answer.")
+    .labels(&["proxy_name", "to", "rcode"])
+    .buckets(SECONDS);
+const PROGRAMMED: Desc = desc(
+    "coredns_kubernetes_dns_programming_duration_seconds",
+    "How long after a change of a headless Service's pods its names say so.",
+)
+.labels(&["service_kind"])
+.buckets(&exponential::<20>(0.001, 2.0));
+const ENABLED: Desc =
+    desc("coredns_plugin_enabled", "What the server does.").labels(&["server", "zone", "view", "name"]);
+
+/// The plugins of CoreDNS whose part this server plays, in order.
+const PLUGINS: [&str; 6] = ["prometheus", "loadbalance", "cache", "kubernetes", "loop", "forward"];
 
 /// What gave an answer, by the name of the plugin that would have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +86,7 @@ pub enum Giver {
 /// The families.
 pub struct DnsMetrics {
     requests: Counters,
+    dnssec: Counters,
     responses: Counters,
     duration: Histograms,
     request_size: Histograms,
@@ -72,7 +95,11 @@ pub struct DnsMetrics {
     hits: Counters,
     misses: Counters,
     lookups: Counters,
+    evictions: Counters,
     rejects: Counters,
+    broken: Counters,
+    handed_on: Histograms,
+    programmed: Histograms,
 }
 
 impl DnsMetrics {
@@ -80,8 +107,11 @@ impl DnsMetrics {
     #[must_use]
     pub fn new(metrics: &Metrics) -> Arc<Self> {
         metrics.gauges(&BUILD).with(&[git_version(), "", ""]).set(1.0);
+        let enabled = metrics.gauges(&ENABLED);
+        PLUGINS.iter().for_each(|name| enabled.with(&[SERVER, ZONE, VIEW, name]).set(1.0));
         Arc::new(Self {
             requests: metrics.counters(&REQUESTS),
+            dnssec: metrics.counters(&DNSSEC),
             responses: metrics.counters(&RESPONSES),
             duration: metrics.histograms(&DURATION),
             request_size: metrics.histograms(&REQUEST_SIZE),
@@ -90,7 +120,11 @@ impl DnsMetrics {
             hits: metrics.counters(&HITS),
             misses: metrics.counters(&MISSES),
             lookups: metrics.counters(&LOOKUPS),
+            evictions: metrics.counters(&EVICTIONS),
             rejects: metrics.counters(&REJECTS),
+            broken: metrics.counters(&BROKEN),
+            handed_on: metrics.histograms(&HANDED_ON),
+            programmed: metrics.histograms(&PROGRAMMED),
         })
     }
 
@@ -110,6 +144,9 @@ impl DnsMetrics {
             Giver::Cache => "cache",
         };
         self.requests.with(&[SERVER, ZONE, VIEW, proto, family, asked_type(query)]).inc();
+        if asks_for_signatures(query) {
+            self.dnssec.with(&[SERVER, ZONE, VIEW]).inc();
+        }
         self.responses.with(&[SERVER, ZONE, VIEW, code(answer), plugin]).inc();
         self.duration.with(&[SERVER, ZONE, VIEW]).observe(took.as_secs_f64());
         self.request_size.with(&[SERVER, ZONE, VIEW, proto]).observe(bytes(query));
@@ -131,9 +168,30 @@ impl DnsMetrics {
         self.entries.with(&[SERVER, held_name(held), ZONE, VIEW]).set(count as f64);
     }
 
+    /// So many kept answers of a sort made room for another.
+    #[expect(clippy::cast_precision_loss, reason = "the cache is small")]
+    pub fn evicted(&self, held: Held, count: usize) {
+        self.evictions.with(&[SERVER, held_name(held), ZONE, VIEW]).inc_by(count as f64);
+    }
+
     /// Too many queries waited for other servers.
     pub fn rejected(&self) {
         self.rejects.with(&[]).inc();
+    }
+
+    /// A query is handed on though no other server is known to be well.
+    pub fn none_is_well(&self) {
+        self.broken.with(&[]).inc();
+    }
+
+    /// The server at an address answered a query that was handed on.
+    pub fn handed_on(&self, to: &str, answer: &[u8], took: Duration) {
+        self.handed_on.with(&["forward", to, code(answer)]).observe(took.as_secs_f64());
+    }
+
+    /// A headless Service with a selector is answered as its pods have been for `took`.
+    pub fn programmed(&self, took: Duration) {
+        self.programmed.with(&["headless_with_selector"]).observe(took.as_secs_f64());
     }
 }
 
@@ -180,6 +238,12 @@ fn asked_type(query: &[u8]) -> &'static str {
     }
 }
 
+/// Whether a query has the bit `DO`, for which only few have to be decoded: those with additional records.
+fn asks_for_signatures(query: &[u8]) -> bool {
+    query.get(10..12).is_some_and(|count| count != [0, 0])
+        && Message::from_vec(query).is_ok_and(|query| query.edns.is_some_and(|edns| edns.flags().dnssec_ok))
+}
+
 /// The name of an answer's code.
 fn code(answer: &[u8]) -> &'static str {
     match answer.get(3).map(|flags| flags & 0x0f) {
@@ -196,7 +260,7 @@ fn code(answer: &[u8]) -> &'static str {
 #[cfg(test)]
 mod tests {
     use component_base::metrics::MetricsOptions;
-    use hickory_proto::op::{Message, Query, ResponseCode};
+    use hickory_proto::op::{Query, ResponseCode};
     use hickory_proto::rr::{Name, RecordType};
 
     use super::*;
@@ -213,22 +277,33 @@ mod tests {
         let (query, answer) = (query.to_vec().unwrap(), answer.to_vec().unwrap());
         own.answered(&query, &answer, source, Giver::Forward, Duration::from_millis(1));
         own.answered(b"", b"", source, Giver::Cluster, Duration::ZERO);
+        let mut signed = Message::from_vec(&query).unwrap();
+        signed.edns = Some(hickory_proto::op::Edns::new());
+        own.answered(&signed.to_vec().unwrap(), &answer, source, Giver::Cluster, Duration::ZERO);
+        signed.edns.as_mut().unwrap().set_dnssec_ok(true);
+        own.answered(&signed.to_vec().unwrap(), &answer, source, Giver::Cluster, Duration::ZERO);
         own.looked_up(Some(Held::Denial));
         own.kept(Held::Success, 3);
+        own.evicted(Held::Success, 2);
+        own.programmed(Duration::from_secs(1));
         let text = metrics.text();
         for (name, labels, value) in [
             (
                 "coredns_dns_requests_total",
                 "family=\"2\",proto=\"tcp\",server=\"dns://:53\",type=\"AAAA\",view=\"\",zone=\".\"",
-                1,
+                3,
             ),
+            ("coredns_dns_do_requests_total", "server=\"dns://:53\",view=\"\",zone=\".\"", 1),
+            ("coredns_plugin_enabled", "name=\"forward\",server=\"dns://:53\",view=\"\",zone=\".\"", 1),
             (
                 "coredns_dns_responses_total",
                 "plugin=\"forward\",rcode=\"NXDOMAIN\",server=\"dns://:53\",view=\"\",zone=\".\"",
                 1,
             ),
-            ("coredns_dns_request_duration_seconds_count", "server=\"dns://:53\",view=\"\",zone=\".\"", 2),
+            ("coredns_dns_request_duration_seconds_count", "server=\"dns://:53\",view=\"\",zone=\".\"", 4),
             ("coredns_cache_hits_total", "server=\"dns://:53\",type=\"denial\",view=\"\",zones=\".\"", 1),
+            ("coredns_cache_evictions_total", "server=\"dns://:53\",type=\"success\",view=\"\",zones=\".\"", 2),
+            ("coredns_kubernetes_dns_programming_duration_seconds_count", "service_kind=\"headless_with_selector\"", 1),
             ("coredns_cache_entries", "server=\"dns://:53\",type=\"success\",view=\"\",zones=\".\"", 3),
         ] {
             let line = format!("{name}{{{labels}}} {value}\n");

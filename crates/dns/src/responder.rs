@@ -59,7 +59,8 @@ impl Responder {
     /// Counts what it does.
     #[must_use]
     pub fn counting(self, metrics: Arc<DnsMetrics>) -> Self {
-        Self { metrics: Some(metrics), ..self }
+        let upstreams = self.upstreams.counting(Arc::clone(&metrics));
+        Self { upstreams, metrics: Some(metrics), ..self }
     }
 
     /// The answer to a query; nothing where it deserves none.
@@ -75,7 +76,7 @@ impl Responder {
         for _ in 0..LOOP_TRIES {
             let query = self.guard.query(self.id());
             let answered = match query.to_vec() {
-                Ok(bytes) => self.upstreams.ask(&bytes, Transport::Udp).await.is_some(),
+                Ok(bytes) => self.upstreams.ask(&bytes, Transport::Udp, &self.rng).await.is_some(),
                 Err(_) => true,
             };
             if answered || self.guard.has_found() {
@@ -148,9 +149,9 @@ impl Responder {
         }
         let _turn = self.turn()?;
         let bytes = query.to_vec().ok()?;
-        let mut answer = Message::from_vec(&self.upstreams.ask(&bytes, Transport::Udp).await?).ok()?;
+        let mut answer = Message::from_vec(&self.upstreams.ask(&bytes, Transport::Udp, &self.rng).await?).ok()?;
         if answer.metadata.truncation
-            && let Some(whole) = self.upstreams.ask(&bytes, Transport::Tcp).await
+            && let Some(whole) = self.upstreams.ask(&bytes, Transport::Tcp, &self.rng).await
         {
             answer = Message::from_vec(&whole).ok()?;
         }
@@ -172,7 +173,7 @@ impl Responder {
         };
         let mut own = query.to_vec();
         set_id(&mut own, self.id().to_be_bytes());
-        let answer = match self.upstreams.ask(&own, source.transport).await {
+        let answer = match self.upstreams.ask(&own, source.transport, &self.rng).await {
             Some(mut answer) => {
                 set_id(&mut answer, parsed.metadata.id.to_be_bytes());
                 answer
@@ -203,8 +204,11 @@ impl Responder {
     }
 
     fn keep(&self, query: &Message, answer: &Message) {
-        self.cache.keep(query, answer);
+        let kept = self.cache.keep(query, answer);
         if let Some(metrics) = &self.metrics {
+            if let Some((held, evicted)) = kept {
+                metrics.evicted(held, evicted);
+            }
             for held in [Held::Success, Held::Denial] {
                 metrics.kept(held, self.cache.len(held));
             }

@@ -113,14 +113,14 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
         .with_metrics(RequestMetrics::new(&metrics));
     let client = Client::new(config.with_component("cluster-dns"), cx)?;
     let informers = Informers::new(&client, InformerOptions::default());
-    let data: Arc<dyn ClusterData> = Arc::new(Informed::new(&informers, lifecycle.clock()));
+    let counted = DnsMetrics::new(&metrics);
+    let data: Arc<dyn ClusterData> = Arc::new(Informed::new(&informers, lifecycle.clock(), Arc::clone(&counted)));
 
     page(settings.health, &lifecycle, "/health", || text(StatusCode::OK, "OK"))?;
     let seen = Arc::clone(&data);
     page(settings.ready, &lifecycle, "/ready", move || {
         if seen.is_synced() { text(StatusCode::OK, "OK") } else { text(StatusCode::SERVICE_UNAVAILABLE, "kubernetes") }
     })?;
-    let counted = DnsMetrics::new(&metrics);
     page(settings.metrics, &lifecycle, "/metrics", move || metrics.answer())?;
     let (cache, rng) = (Cache::new(lifecycle.clock().clone()), lifecycle.rng().clone());
     let responder = Responder::new(settings.zone, data, upstreams, cache, rng).counting(counted);

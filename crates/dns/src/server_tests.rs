@@ -1,8 +1,8 @@
 use std::net::IpAddr;
 
 use base::{Rng, SystemClock};
-use hickory_proto::op::{Edns, Message, Query, ResponseCode};
-use hickory_proto::rr::{Name, RecordType};
+use hickory_proto::op::{Edns, Message, OpCode, Query, ResponseCode};
+use hickory_proto::rr::{DNSClass, Name, RecordType};
 
 use super::*;
 use crate::cache::Cache;
@@ -64,7 +64,7 @@ fn query(name: &str) -> Vec<u8> {
 }
 
 async fn ask(server: SocketAddr, name: &str, transport: Transport) -> Message {
-    let answer = Upstreams::new(vec![server]).ask(&query(name), transport).await.unwrap();
+    let answer = Upstreams::new(vec![server]).ask(&query(name), transport, &Rng::seeded(1)).await.unwrap();
     Message::from_vec(&answer).unwrap()
 }
 
@@ -125,6 +125,32 @@ async fn nonsense_is_answered_or_dropped_but_never_fatal() {
         socket.send_to(nonsense, server).await.unwrap();
     }
     assert!(!ask(server, "many.n.svc.cluster.local.", Transport::Udp).await.answers.is_empty());
+}
+
+#[tokio::test]
+async fn what_is_not_spoken_here_is_said() {
+    let tasks = TaskGroup::new("test");
+    let server = start(Upstreams::default(), &tasks).await;
+    let mut newer = Edns::new();
+    newer.set_version(1);
+    let plain = || Message::from_vec(&query("many.n.svc.cluster.local.")).unwrap();
+    let (mut version, mut code, mut class) = (plain(), plain(), plain());
+    version.edns = Some(newer);
+    code.metadata.op_code = OpCode::Notify;
+    class.queries[0].set_query_class(DNSClass::CH);
+    for (name, message, expected) in [
+        ("a newer version of extensions", version, ResponseCode::BADVERS),
+        ("another operation", code, ResponseCode::NotImp),
+        ("another class", class, ResponseCode::Refused),
+    ] {
+        let bytes = message.to_vec().unwrap();
+        let answer = Upstreams::new(vec![server]).ask(&bytes, Transport::Udp, &Rng::seeded(1)).await.unwrap();
+        let answer = Message::from_vec(&answer).unwrap();
+        // One number has two names.
+        let code = u16::from(answer.metadata.response_code);
+        assert_eq!((code, answer.metadata.id), (u16::from(expected), 4711), "{name}");
+        assert!(answer.metadata.recursion_available, "{name}");
+    }
 }
 
 #[tokio::test]
@@ -205,7 +231,7 @@ async fn a_client_that_takes_large_packets_gets_them() {
     edns.set_max_payload(4096).set_dnssec_ok(true);
     message.edns = Some(edns);
     let bytes = message.to_vec().unwrap();
-    let answer = Upstreams::new(vec![server]).ask(&bytes, Transport::Udp).await.unwrap();
+    let answer = Upstreams::new(vec![server]).ask(&bytes, Transport::Udp, &Rng::seeded(1)).await.unwrap();
     assert!(answer.len() > 900);
     let answer = Message::from_vec(&answer).unwrap();
     assert_eq!((answer.metadata.truncation, answer.answers.len()), (false, 60));
