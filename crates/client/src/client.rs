@@ -26,6 +26,7 @@ use crate::request::{RawResponse, Request};
 use crate::resource::{Codec, ResourceInfo};
 use crate::retry::{Attempt, Retries};
 use crate::transport::{Body, HttpsTransport, Transport, TransportError};
+use crate::warnings;
 
 /// The longest that a request without a limit of its own may take, watches aside: the server gives up after 60 s.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(90);
@@ -286,7 +287,7 @@ impl Client {
                 metrics.tried(&request.method, &self.inner.host, request.body.len(), answer);
             }
             if let Ok(response) = &outcome {
-                warn_of(response.headers());
+                warnings::log(response.headers());
                 if response.status() == StatusCode::UNAUTHORIZED {
                     self.inner.identity.refused();
                 }
@@ -437,17 +438,4 @@ fn failure(request: &Request, status: StatusCode, headers: &HeaderMap, body: &By
         retry_after_seconds: retry_after_seconds.unwrap_or(0),
         unexpected: true,
     })
-}
-
-/// Logs the server's warnings: `299 agent "text"`.
-fn warn_of(headers: &HeaderMap) {
-    for value in headers.get_all(header::WARNING) {
-        let Ok(text) = value.to_str() else { continue };
-        if text.starts_with("299 ")
-            && let Some((_, quoted)) = text.split_once('"')
-        {
-            let warning = quoted.trim_end().trim_end_matches('"').replace("\\\"", "\"");
-            tracing::warn!(warning, "Warning from the API server");
-        }
-    }
 }

@@ -2,7 +2,8 @@
 //! what a pod finds in its container, or by hand.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,7 +66,12 @@ pub enum Credentials {
     /// A bearer token.
     Token(String),
     /// A bearer token in a file that is read again every minute.
-    TokenFile(PathBuf),
+    TokenFile {
+        /// The file.
+        path: PathBuf,
+        /// What is sent until the file could be read; empty for nothing.
+        first: String,
+    },
     /// A name and a password.
     Basic {
         /// The user's name.
@@ -80,7 +86,7 @@ impl std::fmt::Debug for Credentials {
         out.write_str(match self {
             Self::None => "None",
             Self::Token(_) => "Token(REDACTED)",
-            Self::TokenFile(_) => "TokenFile",
+            Self::TokenFile { .. } => "TokenFile",
             Self::Basic { .. } => "Basic(REDACTED)",
         })
     }
@@ -249,12 +255,12 @@ pub(crate) struct Endpoint {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// A file could not be read.
-    #[error("error loading config file \"{path}\": {source}")]
+    #[error("{}", unread(.path, .source))]
     Read {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A file could not be understood.
     #[error("error loading config file \"{path}\": {reason}")]
@@ -275,13 +281,13 @@ pub enum ConfigError {
         "unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined"
     )]
     NotInCluster,
-    /// The service account's token could not be read.
-    #[error("open {path}: {source}")]
+    /// The file with the token could not be read.
+    #[error("open {path}: {}", system_text(.source))]
     Token {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// The server is not an address.
     #[error("invalid server {0:?}: {1}")]
@@ -292,6 +298,27 @@ pub enum ConfigError {
     /// A certificate, a key or a bundle cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
+}
+
+/// Of a file that is not there the look at it is told, of any other the step that failed.
+fn unread(path: &Path, error: &io::Error) -> String {
+    let (file, why) = (path.display(), system_text(error));
+    match error.kind() {
+        io::ErrorKind::NotFound => format!("stat {file}: {why}"),
+        io::ErrorKind::IsADirectory => format!("error loading config file \"{file}\": read {file}: {why}"),
+        _ => format!("error loading config file \"{file}\": open {file}: {why}"),
+    }
+}
+
+/// What the system said of a file, in upstream's words: without the number, and in lower case.
+pub(crate) fn system_text(error: &io::Error) -> String {
+    let text = error.to_string();
+    let Some(number) = error.raw_os_error() else { return text };
+    let mut text = text.trim_end_matches(&format!(" (os error {number})")).to_owned();
+    if let Some(first) = text.get_mut(..1) {
+        first.make_ascii_lowercase();
+    }
+    text
 }
 
 fn joined(errors: &[String]) -> String {

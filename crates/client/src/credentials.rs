@@ -69,7 +69,9 @@ impl Identity {
         match &self.credentials {
             Credentials::None => None,
             Credentials::Token(token) => Some(format!("Bearer {token}")),
-            Credentials::TokenFile(path) => self.file_token(path, now).map(|token| format!("Bearer {token}")),
+            Credentials::TokenFile { path, first } => Some(self.file_token(path, now).unwrap_or_else(|| first.clone()))
+                .filter(|token| !token.is_empty())
+                .map(|token| format!("Bearer {token}")),
             Credentials::Basic { username, password } => {
                 let pair = base64::engine::general_purpose::STANDARD.encode(format!("{username}:{password}"));
                 Some(format!("Basic {pair}"))
@@ -144,11 +146,18 @@ mod tests {
     fn token_files_are_read_again_after_a_while() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("token");
-        let identity = Identity::new(Credentials::TokenFile(path.clone()), &Impersonation::default()).unwrap();
+        let following = |first: &str| {
+            let credentials = Credentials::TokenFile { path: path.clone(), first: first.into() };
+            Identity::new(credentials, &Impersonation::default()).unwrap()
+        };
+        let (identity, given) = (following(""), following("given"));
         let start = Instant::now();
         assert_eq!(authorization(&identity, start), None);
+        assert_eq!(authorization(&given, start).as_deref(), Some("Bearer given"));
         std::fs::write(&path, "one\n").unwrap();
-        assert_eq!(authorization(&identity, start).as_deref(), Some("Bearer one"));
+        for identity in [&identity, &given] {
+            assert_eq!(authorization(identity, start).as_deref(), Some("Bearer one"));
+        }
         std::fs::write(&path, "two").unwrap();
         assert_eq!(authorization(&identity, start + Duration::from_secs(49)).as_deref(), Some("Bearer one"));
         assert_eq!(authorization(&identity, start + Duration::from_secs(51)).as_deref(), Some("Bearer two"));

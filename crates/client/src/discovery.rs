@@ -146,11 +146,16 @@ impl RestMapper {
     }
 }
 
-/// One round of discovery.
+/// One round of discovery, and a second where the first did not hear of everything.
 ///
 /// # Errors
 /// When the server does not answer at all; group versions that fail one by one are listed in the result.
 pub async fn discover(client: &Client) -> Result<Discovered, ClientError> {
+    let found = round(client).await?;
+    if found.failed.is_empty() { Ok(found) } else { round(client).await }
+}
+
+async fn round(client: &Client) -> Result<Discovered, ClientError> {
     let mut found = Discovered::default();
     for path in ["/api", "/apis"] {
         let response = match client.send(Request::get(path).accept(AGGREGATED)).await {
@@ -262,9 +267,46 @@ fn read_resources(version: &GroupVersion, list: &APIResourceList, preferred: boo
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use api_machinery::json::parse_value;
+    use bytes::Bytes;
+    use component_base::serving;
+    use http::StatusCode;
 
     use super::*;
+    use crate::fake::FakeServer;
+    use crate::transport::{ApiHandler, Body, InProcess, Peer};
+
+    /// Answers with one group, which is stale for the first rounds.
+    struct Stale(usize, AtomicUsize);
+
+    #[async_trait::async_trait]
+    impl ApiHandler for Stale {
+        async fn call(&self, request: http::Request<Bytes>, _: &Peer) -> http::Response<Body> {
+            if request.uri().path() == "/api" {
+                return serving::text(StatusCode::NOT_FOUND, "");
+            }
+            let stale = self.1.fetch_add(1, Ordering::SeqCst) < self.0;
+            let freshness = if stale { "Stale" } else { "Current" };
+            let text = format!(
+                r#"{{"kind":"APIGroupDiscoveryList","items":[{{"metadata":{{"name":"g"}},"versions":[
+                {{"version":"v1","freshness":"{freshness}","resources":[]}}]}}]}}"#
+            );
+            serving::text(StatusCode::OK, text)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_not_heard_of_is_asked_for_twice() {
+        for (stale_rounds, rounds, failed) in [(0, 1, 0), (1, 2, 0), (5, 2, 1)] {
+            let server = Arc::new(Stale(stale_rounds, AtomicUsize::new(0)));
+            let handler: Arc<dyn ApiHandler> = Arc::<Stale>::clone(&server);
+            let client = FakeServer::new().client_over(Arc::new(InProcess::new(handler, Peer::default())));
+            let found = discover(&client).await.unwrap();
+            assert_eq!((server.1.load(Ordering::SeqCst), found.failed.len()), (rounds, failed), "{stale_rounds}");
+        }
+    }
 
     #[test]
     fn the_preferred_version_wins_or_the_first_that_has_the_resource() {

@@ -28,6 +28,7 @@ mod resource;
 mod retry;
 mod transport;
 mod verbs;
+mod warnings;
 mod watch;
 mod webhook;
 mod work_queue;

@@ -109,9 +109,13 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
 }
 
 fn client_of(settings: &Settings, metrics: &Metrics, lifecycle: &Lifecycle) -> Result<Client, BoxError> {
-    let mut config = ClientConfig::load(&settings.kubeconfig, &settings.master)?
-        .with_component("kube-proxy")
-        .with_rate(settings.rate.0, settings.rate.1);
+    let found = if settings.kubeconfig.is_empty() && settings.master.is_empty() {
+        tracing::info!("Neither kubeconfig file nor master URL was specified, falling back to in-cluster config");
+        ClientConfig::in_cluster()?
+    } else {
+        ClientConfig::load(&settings.kubeconfig, &settings.master)?
+    };
+    let mut config = found.with_component("kube-proxy").with_rate(settings.rate.0, settings.rate.1);
     config.content = settings.content;
     let cx = ClientCx::new(lifecycle.clock().clone(), lifecycle.rng().clone(), lifecycle.tasks().clone())
         .obeying(lifecycle.gates())

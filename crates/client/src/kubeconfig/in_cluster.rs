@@ -31,7 +31,7 @@ pub(super) fn from_pod(host: &str, port: &str, namespace: &str, directory: &Path
     std::fs::File::open(&token).map_err(|source| ConfigError::Token { path: token.clone(), source })?;
     let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
     let mut config = ClientConfig::for_server(format!("https://{host}:{port}"));
-    config.credentials = Credentials::TokenFile(token);
+    config.credentials = Credentials::TokenFile { path: token, first: String::new() };
     let ca = directory.join("ca.crt");
     match std::fs::File::open(&ca) {
         Ok(_) => config.trust = Trust::File(ca),

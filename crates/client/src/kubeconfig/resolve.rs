@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Cluster, Context, Kubeconfig, User};
-use crate::config::{CertSource, ClientConfig, ConfigError, Credentials, Impersonation, Trust};
+use crate::config::{CertSource, ClientConfig, ConfigError, Credentials, Impersonation, Trust, system_text};
 
 /// What the command line says in place of the files.
 #[derive(Debug, Clone, Default)]
@@ -16,9 +16,15 @@ pub struct Overrides {
     pub namespace: String,
 }
 
+/// What is said where no file names a server.
+const NO_CONFIGURATION: &str = "no configuration has been provided, try setting KUBERNETES_MASTER environment variable";
+/// What is said of a cluster of which nothing is known.
+const NO_SERVER: &str = "cluster has no server defined";
+const PROXY_SCHEMES: [&str; 3] = ["http", "https", "socks5"];
+
 impl ClientConfig {
-    /// What components do with `--kubeconfig` and `--master`: the file if one is named, in-cluster configuration if
-    /// neither is.
+    /// What components do with `--kubeconfig` and `--master`: the file if one is named; in-cluster configuration if neither
+    /// is given, or they name no server.
     ///
     /// # Errors
     /// When the file or what the pod provides cannot be used.
@@ -27,13 +33,16 @@ impl ClientConfig {
             tracing::warn!(
                 "Neither --kubeconfig nor --master was specified. Using the inClusterConfig. This might not work."
             );
-            return Self::in_cluster();
         }
         let overrides = Overrides { server: master.to_owned(), ..Overrides::default() };
-        if kubeconfig.is_empty() {
-            return Self::from_kubeconfig(&Kubeconfig::default(), &overrides);
+        let file = if kubeconfig.is_empty() { Kubeconfig::default() } else { Kubeconfig::read(kubeconfig)? };
+        match Self::from_kubeconfig(&file, &overrides) {
+            Err(error) if names_no_server(&error) => Self::in_cluster().map_err(|cause| {
+                tracing::warn!(error = %cause, "error creating inClusterConfig, falling back to default config");
+                error
+            }),
+            outcome => outcome,
         }
-        Self::from_kubeconfig(&Kubeconfig::read(kubeconfig)?, &overrides)
     }
 
     /// What a file says, for its current context.
@@ -44,19 +53,17 @@ impl ClientConfig {
         Self::from_kubeconfig(&Kubeconfig::read(path)?, &Overrides::default())
     }
 
-    /// What a merged file says.
+    /// What a merged file says. A user that a context names and the file does not know is nobody, as upstream has it.
     ///
     /// # Errors
-    /// When a name does not exist, or an entry says something impossible.
+    /// When the context does not exist or has no server, or an entry says something impossible.
     pub fn from_kubeconfig(file: &Kubeconfig, overrides: &Overrides) -> Result<Self, ConfigError> {
         let context = context(file, overrides)?;
-        let cluster = cluster(file, &context, overrides)?;
-        let user = user(file, &context)?;
-        let mut problems = cluster_problems(&context.cluster, &cluster);
-        problems.extend(user_problems(&context.user, &user));
-        if !problems.is_empty() {
-            return Err(ConfigError::Invalid(problems));
-        }
+        let cluster = cluster(file, &context.cluster, overrides);
+        let user = file.users.iter().find(|item| item.name == context.user).map(|item| item.user.clone());
+        let user = user.unwrap_or_default();
+        check(file, &context, &user, cluster.as_ref())?;
+        let cluster = cluster.unwrap_or_default();
         let mut config = Self::for_server(cluster.server.clone());
         config.server_name.clone_from(&cluster.tls_server_name);
         config.proxy_url.clone_from(&cluster.proxy_url);
@@ -74,50 +81,50 @@ impl ClientConfig {
         // Credentials never travel in clear text.
         if config.endpoint()?.secure {
             config.identity = identity(&context.user, &user)?;
-            config.credentials = credentials(&user);
+            config.credentials = credentials(&user)?;
         }
         Ok(config)
     }
 }
 
+/// Whether there is no configuration, so that another may take its place.
+fn names_no_server(error: &ConfigError) -> bool {
+    matches!(error, ConfigError::Invalid(problems) if problems.as_slice() == [NO_CONFIGURATION])
+}
+
+/// The chosen context; an empty one where none is chosen, or the file's own choice is not there.
 fn context(file: &Kubeconfig, overrides: &Overrides) -> Result<Context, ConfigError> {
-    let name = if overrides.context.is_empty() { &file.current_context } else { &overrides.context };
-    if name.is_empty() {
-        if overrides.server.is_empty() {
-            let text = "no configuration has been provided, try setting KUBERNETES_MASTER environment variable";
-            let empty = file.clusters.is_empty() && file.users.is_empty() && file.contexts.is_empty();
-            return Err(ConfigError::Invalid(vec![if empty { text } else { "no context chosen" }.to_owned()]));
-        }
-        return Ok(Context::default());
+    let is_asked_for = !overrides.context.is_empty();
+    let name = if is_asked_for { &overrides.context } else { &file.current_context };
+    match file.contexts.iter().find(|item| item.name == *name) {
+        Some(item) => Ok(item.context.clone()),
+        None if is_asked_for => Err(ConfigError::Missing(format!("context \"{name}\" does not exist"))),
+        None => Ok(Context::default()),
     }
-    file.contexts.iter().find(|item| item.name == *name).map(|item| item.context.clone()).ok_or_else(|| {
-        ConfigError::Missing(if overrides.context.is_empty() {
-            format!("context was not found for specified context: {name}")
-        } else {
-            format!("context \"{name}\" does not exist")
-        })
-    })
 }
 
-fn cluster(file: &Kubeconfig, context: &Context, overrides: &Overrides) -> Result<Cluster, ConfigError> {
-    let mut cluster = match file.clusters.iter().find(|item| item.name == context.cluster) {
-        Some(item) => item.cluster.clone(),
-        None if context.cluster.is_empty() => Cluster::default(),
-        None => return Err(ConfigError::Missing(format!("cluster \"{}\" does not exist", context.cluster))),
-    };
-    if !overrides.server.is_empty() {
-        cluster.server.clone_from(&overrides.server);
-        cluster.tls_server_name.clear();
+/// The cluster with what stands in its place; nothing where neither file nor command line knows one.
+fn cluster(file: &Kubeconfig, name: &str, overrides: &Overrides) -> Option<Cluster> {
+    let known = file.clusters.iter().find(|item| item.name == name).map(|item| item.cluster.clone());
+    if overrides.server.is_empty() {
+        return known;
     }
-    Ok(cluster)
+    Some(Cluster { server: overrides.server.clone(), tls_server_name: String::new(), ..known.unwrap_or_default() })
 }
 
-fn user(file: &Kubeconfig, context: &Context) -> Result<User, ConfigError> {
-    match file.users.iter().find(|item| item.name == context.user) {
-        Some(item) => Ok(item.user.clone()),
-        None if context.user.is_empty() => Ok(User::default()),
-        None => Err(ConfigError::Missing(format!("auth info \"{}\" does not exist", context.user))),
+/// All that is wrong, in upstream's order.
+fn check(file: &Kubeconfig, context: &Context, user: &User, cluster: Option<&Cluster>) -> Result<(), ConfigError> {
+    let (mut problems, current) = (Vec::new(), &file.current_context);
+    if !current.is_empty() && !file.contexts.iter().any(|item| item.name == *current) {
+        problems.push(format!("context was not found for specified context: {current}"));
     }
+    problems.extend(user_problems(&context.user, user));
+    match cluster {
+        Some(cluster) => problems.extend(cluster_problems(&context.cluster, cluster)),
+        None if problems.is_empty() => problems.push(NO_CONFIGURATION.to_owned()),
+        None => problems.push(NO_SERVER.to_owned()),
+    }
+    if problems.is_empty() { Ok(()) } else { Err(ConfigError::Invalid(problems)) }
 }
 
 fn cluster_problems(name: &str, cluster: &Cluster) -> Vec<String> {
@@ -129,27 +136,49 @@ fn cluster_problems(name: &str, cluster: &Cluster) -> Vec<String> {
             format!("no server found for cluster \"{name}\"")
         });
     }
-    let has_ca = !cluster.certificate_authority.is_empty() || !cluster.certificate_authority_data.is_empty();
+    if let Some(why) = proxy_problem(&cluster.proxy_url) {
+        problems.push(format!("invalid 'proxy-url' {:?} for cluster \"{name}\": {why}", cluster.proxy_url));
+    }
+    let file = &cluster.certificate_authority;
+    let has_ca = !file.is_empty() || !cluster.certificate_authority_data.is_empty();
     if cluster.insecure_skip_tls_verify && has_ca {
         problems.push("specifying a root certificates file with the insecure flag is not allowed".to_owned());
     }
-    if !cluster.certificate_authority.is_empty() && !cluster.certificate_authority_data.is_empty() {
+    if !file.is_empty() && !cluster.certificate_authority_data.is_empty() {
         problems.push(format!(
             "certificate-authority-data and certificate-authority are both specified for {name}. \
              certificate-authority-data will override."
         ));
-    } else if !cluster.certificate_authority.is_empty()
-        && let Err(error) = std::fs::File::open(&cluster.certificate_authority)
-    {
-        let file = &cluster.certificate_authority;
-        problems.push(format!("unable to read certificate-authority {file} for {name} due to {error}"));
     }
+    problems.extend(unreadable("certificate-authority", file, name));
     problems
+}
+
+fn proxy_problem(url: &str) -> Option<String> {
+    if url.is_empty() {
+        return None;
+    }
+    let Ok(parsed) = url.parse::<http::Uri>() else { return Some(format!("could not parse: {url}")) };
+    let scheme = parsed.scheme_str().unwrap_or_default();
+    let is_known = PROXY_SCHEMES.contains(&scheme);
+    (!is_known).then(|| format!("unsupported scheme \"{scheme}\", must be http, https, or socks5"))
+}
+
+/// What is wrong with a file, if one is named.
+fn unreadable(what: &str, file: &str, of: &str) -> Option<String> {
+    let error = std::fs::File::open(file).err().filter(|_| !file.is_empty())?;
+    Some(format!("unable to read {what} {file} for {of} due to open {file}: {}", system_text(&error)))
 }
 
 fn user_problems(name: &str, user: &User) -> Vec<String> {
     let mut problems = certificate_problems(name, user);
-    if !user.token.is_empty() && !user.username.is_empty() {
+    if user.exec.is_some() {
+        problems.push(format!("exec authentication plugins are not supported, found one for {name}"));
+    }
+    if let Some(provider) = &user.auth_provider {
+        problems.push(format!("auth provider \"{}\" of {name} is not supported", provider.name));
+    }
+    if !user.token.is_empty() && has_password(user) {
         problems.push(format!(
             "more than one authentication method found for {name}; found [token basicAuth], only one is allowed"
         ));
@@ -160,34 +189,39 @@ fn user_problems(name: &str, user: &User) -> Vec<String> {
     if acts_with_more && user.impersonate.is_empty() {
         problems.push(format!("requesting uid, groups or user-extra for {name} without impersonating a user"));
     }
-    if user.exec.is_some() {
-        problems.push(format!("exec authentication plugins are not supported, found one for {name}"));
-    }
-    if let Some(provider) = &user.auth_provider {
-        problems.push(format!("auth provider \"{}\" of {name} is not supported", provider.name));
-    }
     problems
 }
 
+/// Whether there is something for basic authentication.
+fn has_password(user: &User) -> bool {
+    !user.username.is_empty() || !user.password.is_empty()
+}
+
+/// What is wrong with the client certificate; a key alone is none.
 fn certificate_problems(name: &str, user: &User) -> Vec<String> {
+    let (cert, key) = (&user.client_certificate, &user.client_key);
+    let (has_cert_data, has_key_data) = (!user.client_certificate_data.is_empty(), !user.client_key_data.is_empty());
     let mut problems = Vec::new();
-    let has_cert = !user.client_certificate.is_empty() || !user.client_certificate_data.is_empty();
-    let has_key = !user.client_key.is_empty() || !user.client_key_data.is_empty();
-    if !user.client_certificate.is_empty() && !user.client_certificate_data.is_empty() {
+    if cert.is_empty() && !has_cert_data {
+        return problems;
+    }
+    if !cert.is_empty() && has_cert_data {
         problems.push(format!(
             "client-cert-data and client-cert are both specified for {name}. client-cert-data will override."
         ));
     }
-    if !user.client_key.is_empty() && !user.client_key_data.is_empty() {
+    if !key.is_empty() && has_key_data {
         problems.push(format!(
             "client-key-data and client-key are both specified for {name}; client-key-data will override"
         ));
     }
-    if has_cert && !has_key {
+    if key.is_empty() && !has_key_data {
         problems.push(format!(
             "client-key-data or client-key must be specified for {name} to use the clientCert authentication method."
         ));
     }
+    problems.extend(unreadable("client-cert", cert, name));
+    problems.extend(unreadable("client-key", key, name));
     problems
 }
 
@@ -216,7 +250,10 @@ fn identity(name: &str, user: &User) -> Result<CertSource, ConfigError> {
             return Ok(data.to_vec());
         }
         std::fs::read(file).map_err(|error| {
-            ConfigError::Invalid(vec![format!("unable to read {what} {file} for {name} due to {error}")])
+            ConfigError::Invalid(vec![format!(
+                "unable to read {what} {file} for {name} due to {}",
+                system_text(&error)
+            )])
         })
     };
     Ok(CertSource::Pem {
@@ -225,15 +262,20 @@ fn identity(name: &str, user: &User) -> Result<CertSource, ConfigError> {
     })
 }
 
-/// A token file that cannot be read yet is followed; a token given as text is used where there is no file.
-fn credentials(user: &User) -> Credentials {
-    if !user.token_file.is_empty() {
-        Credentials::TokenFile(PathBuf::from(&user.token_file))
+/// What the user is known by. A token file is followed; the token beside it is used until it can be read, and without one
+/// it must be there.
+fn credentials(user: &User) -> Result<Credentials, ConfigError> {
+    let path = PathBuf::from(&user.token_file);
+    Ok(if !user.token_file.is_empty() {
+        if user.token.is_empty() {
+            std::fs::File::open(&path).map_err(|source| ConfigError::Token { path: path.clone(), source })?;
+        }
+        Credentials::TokenFile { path, first: user.token.clone() }
     } else if !user.token.is_empty() {
         Credentials::Token(user.token.clone())
-    } else if !user.username.is_empty() {
+    } else if has_password(user) {
         Credentials::Basic { username: user.username.clone(), password: user.password.clone() }
     } else {
         Credentials::None
-    }
+    })
 }

@@ -1,6 +1,6 @@
 //! Kubeconfig tables: choosing, merging, what is refused, and the pod's configuration.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::in_cluster::from_pod;
 use super::{Kubeconfig, Overrides};
@@ -35,6 +35,73 @@ contexts:
   context: {cluster: nowhere, user: admin}
 ";
 
+/// What is said of a file that names no server.
+const NOTHING: &str = "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER \
+                       environment variable";
+
+/// The problems of a file with these parts: its current context, then a cluster `c` and a user `u`.
+fn problems_of(current: &str, cluster: &str, user: &str) -> String {
+    let text = format!(
+        "current-context: {current}\nclusters: [{{name: c, cluster: {cluster}}}]\nusers: [{{name: u, user: {user}}}]\n\
+         contexts: [{{name: both, context: {{cluster: c, user: u}}}}, {{name: anonymous, context: {{cluster: c, user: x}}}}]"
+    );
+    let outcome = ClientConfig::from_kubeconfig(&Kubeconfig::parse(&text).unwrap(), &Overrides::default());
+    outcome.err().map(|error| error.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn problems_are_told_as_upstream_tells_them() {
+    let server = "{server: 'https://a'}";
+    let of = |text: &str| format!("invalid configuration: {text}");
+    let gone = "[context was not found for specified context: gone, cluster has no server defined]";
+    let proxy = |url: &str| format!("{{server: 'https://a', proxy-url: '{url}'}}");
+    let scheme = "invalid 'proxy-url' \"ftp://p\" for cluster \"c\": unsupported scheme \"ftp\", must be http, https, or \
+                  socks5";
+    for (current, cluster, user, expected) in [
+        ("both", server, "{token: t}", String::new()),
+        ("anonymous", server, "{token: t}", String::new()),
+        ("''", server, "{token: t}", NOTHING.to_owned()),
+        ("gone", server, "{token: t}", of(gone)),
+        ("both", "{}", "{token: t}", of("no server found for cluster \"c\"")),
+        ("both", server, "{client-key: /gone}", String::new()),
+        ("both", &proxy("http://p:3128"), "{}", String::new()),
+        ("both", &proxy("ftp://p"), "{}", of(scheme)),
+        (
+            "both",
+            server,
+            "{token: t, password: p}",
+            of("more than one authentication method found for u; found [token basicAuth], only one is allowed"),
+        ),
+        (
+            "both",
+            "{}",
+            "{as-uid: x}",
+            of(
+                "[requesting uid, groups or user-extra for u without impersonating a user, no server found for cluster \"c\"]",
+            ),
+        ),
+        (
+            "both",
+            "{server: 'https://a', certificate-authority: /gone}",
+            "{}",
+            of("unable to read certificate-authority /gone for c due to open /gone: no such file or directory"),
+        ),
+        ("both", server, "{tokenFile: /gone}", "open /gone: no such file or directory".to_owned()),
+        ("both", server, "{tokenFile: /gone, token: t}", String::new()),
+    ] {
+        assert_eq!(problems_of(current, cluster, user), expected, "{current} {cluster} {user}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_told_as_upstream_tells_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().display().to_string();
+    let told = |path: &str| Kubeconfig::read(path).err().unwrap().to_string();
+    assert_eq!(told("/gone.conf"), "stat /gone.conf: no such file or directory");
+    assert_eq!(told(&path), format!("error loading config file \"{path}\": read {path}: is a directory"));
+}
+
 fn resolve(context: &str) -> Result<ClientConfig, ConfigError> {
     let mut file = Kubeconfig::parse(FILE).unwrap();
     file.resolve_paths(Path::new("/etc/kubernetes"));
@@ -53,16 +120,29 @@ fn the_current_context_is_used() {
 #[test]
 fn credentials_are_dropped_without_tls_and_paths_follow_the_file() {
     assert_eq!(resolve("insecure").unwrap().credentials, Credentials::None);
-    let config = resolve("files").unwrap();
-    let CertSource::Files { cert, key } = config.identity else { panic!("files expected") };
-    assert_eq!((cert, key), (PathBuf::from("/etc/kubernetes/pki/a.crt"), PathBuf::from("/abs/a.key")));
+    let directory = tempfile::tempdir().unwrap();
+    let (pki, key) = (directory.path().join("pki"), directory.path().join("a.key"));
+    std::fs::create_dir(&pki).unwrap();
+    [pki.join("a.crt"), key.clone()].iter().for_each(|file| std::fs::write(file, "").unwrap());
+    let mut file = Kubeconfig::parse(&FILE.replace("/abs/a.key", &key.display().to_string())).unwrap();
+    file.resolve_paths(directory.path());
+    let files = Overrides { context: "files".into(), ..Overrides::default() };
+    let config = ClientConfig::from_kubeconfig(&file, &files).unwrap();
+    let CertSource::Files { cert, key: own } = config.identity else { panic!("files expected") };
+    assert_eq!((cert, own), (pki.join("a.crt"), key));
 }
 
 #[test]
 fn impossible_configurations_are_refused() {
     let cases = [
         ("missing", "context \"missing\" does not exist"),
-        ("lost", "cluster \"nowhere\" does not exist"),
+        ("lost", NOTHING),
+        (
+            "files",
+            "invalid configuration: [unable to read client-cert /etc/kubernetes/pki/a.crt for file due to open \
+             /etc/kubernetes/pki/a.crt: no such file or directory, unable to read client-key /abs/a.key for file due \
+             to open /abs/a.key: no such file or directory]",
+        ),
         (
             "broken",
             "invalid configuration: more than one authentication method found for both; found [token basicAuth], only one is allowed",
@@ -72,7 +152,7 @@ fn impossible_configurations_are_refused() {
         assert_eq!(resolve(context).unwrap_err().to_string(), text);
     }
     let empty = ClientConfig::from_kubeconfig(&Kubeconfig::default(), &Overrides::default()).unwrap_err();
-    assert!(empty.to_string().starts_with("invalid configuration: no configuration has been provided"), "{empty}");
+    assert_eq!(empty.to_string(), NOTHING);
     let twice = Kubeconfig::parse("users: [{name: a, user: {}}, {name: a, user: {}}]").err().unwrap();
     assert!(twice.to_string().contains("duplicate name \"a\" in list"), "{twice}");
 }
@@ -101,5 +181,6 @@ fn pods_use_their_service_account() {
     std::fs::write(directory.path().join("namespace"), "team\n").unwrap();
     let config = from_pod("fd00::1", "443", "", directory.path()).unwrap();
     assert_eq!((config.server.as_str(), config.namespace.as_str()), ("https://[fd00::1]:443", "team"));
-    assert_eq!(config.credentials, Credentials::TokenFile(directory.path().join("token")));
+    let path = directory.path().join("token");
+    assert_eq!(config.credentials, Credentials::TokenFile { path, first: String::new() });
 }
