@@ -15,6 +15,8 @@ pub enum Subcommand {
     Down(Data),
     /// Make its certificates.
     Certs,
+    /// Issue its certificates anew.
+    RenewCerts,
     /// Write its kubeconfigs.
     Kubeconfig,
     /// Write the control plane's static Pod manifests, into a directory.
@@ -67,13 +69,20 @@ pub fn command() -> Command {
     let out = || path("out", "DIR", "Where to write them").required(true);
     let keep =
         Arg::new("purge").long("purge").help("Remove certificates and stored objects, too").action(ArgAction::SetTrue);
+    let renew = Arg::new("renew")
+        .long("renew")
+        .help(
+            "Issue all certificates of the control plane anew, and those in its kubeconfigs, which end after a year; \
+             authorities stay",
+        )
+        .action(ArgAction::SetTrue);
     Command::new("coxswain")
         .about("Brings Kubernetes clusters up and down on this machine")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(sub("up", "Bring the cluster up; safe to run again"))
         .subcommand(sub("down", "Take the cluster down, leaving nothing behind but its data").arg(keep))
-        .subcommand(sub("certs", "Make the certificates that are missing"))
+        .subcommand(sub("certs", "Make the certificates that are missing").arg(renew))
         .subcommand(sub("kubeconfig", "Write the kubeconfigs that are missing"))
         .subcommand(sub("manifests", "Write static Pod manifests of the control plane").arg(out()))
         .subcommand(
@@ -117,6 +126,7 @@ pub fn wish(matches: &ArgMatches, program: &std::path::Path) -> Option<(Subcomma
         "up" => Subcommand::Up,
         "down" if matches.get_flag("purge") => Subcommand::Down(Data::Remove),
         "down" => Subcommand::Down(Data::Keep),
+        "certs" if matches.get_flag("renew") => Subcommand::RenewCerts,
         "certs" => Subcommand::Certs,
         "kubeconfig" => Subcommand::Kubeconfig,
         "manifests" => Subcommand::Manifests(path("out")?),
@@ -149,6 +159,10 @@ mod tests {
         assert_eq!(settings.control_plane, ControlPlane::Processes);
         assert_eq!(parsed(&["up", "--static-pods"]).1.control_plane, ControlPlane::StaticPods);
         assert_eq!(parsed(&["down", "--purge"]).0, Subcommand::Down(Data::Remove));
+        assert_eq!(
+            (parsed(&["certs"]).0, parsed(&["certs", "--renew"]).0),
+            (Subcommand::Certs, Subcommand::RenewCerts)
+        );
         assert_eq!(parsed(&["units", "--out", "/tmp/u"]).0, Subcommand::Units("/tmp/u".into()));
         assert_eq!((parsed(&["prepare"]).0, parsed(&["addons"]).0), (Subcommand::Prepare, Subcommand::Addons));
         assert!(parsed(&["units", "--out", "/tmp/u", "--bin-dir", "bin"]).1.bin_dir.is_absolute());

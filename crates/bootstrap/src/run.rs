@@ -48,10 +48,12 @@ async fn fulfil(wish: &Subcommand, settings: &Settings) -> Result<(), ClusterErr
             progress.result(&cluster::usage(settings));
         }
         Subcommand::Down(data) => cluster::down(settings, *data, progress).await?,
-        Subcommand::Certs => {
-            for name in cluster::certificates(settings, &clock, &rng)? {
-                progress.note(&format!("made {name}"));
+        Subcommand::Certs => cluster::tell(&cluster::certificates(settings, &clock, &rng)?, progress),
+        Subcommand::RenewCerts => {
+            for name in cluster::renew(settings, clock.wall(), &rng)? {
+                progress.note(&format!("renewed {name}"));
             }
+            progress.result(cluster::RENEWED);
         }
         Subcommand::Kubeconfig => {
             cluster::certificates(settings, &clock, &rng)?;

@@ -77,7 +77,16 @@ pub struct EnsureReport {
 impl EnsureReport {
     /// Names of what was made.
     pub fn created(&self) -> impl Iterator<Item = &'static str> {
-        self.entries.iter().filter(|(_, outcome)| *outcome == Ensured::Created).map(|(name, _)| *name)
+        self.which(Ensured::Created)
+    }
+
+    /// Names of what was kept though it is outside its validity.
+    pub fn expired(&self) -> impl Iterator<Item = &'static str> {
+        self.which(Ensured::KeptExpired)
+    }
+
+    fn which(&self, wanted: Ensured) -> impl Iterator<Item = &'static str> {
+        self.entries.iter().filter(move |(_, outcome)| *outcome == wanted).map(|(name, _)| *name)
     }
 }
 

@@ -72,6 +72,7 @@ fn an_empty_directory_becomes_kubeadms_and_stays_so() {
     assert!(
         later.entries.contains(&("apiserver", Ensured::KeptExpired)) && later.entries.contains(&("ca", Ensured::Kept))
     );
+    assert!(later.expired().any(|name| name == "apiserver") && later.expired().all(|name| name != "ca"));
 }
 
 #[test]

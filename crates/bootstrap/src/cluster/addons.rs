@@ -151,12 +151,34 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn the_dns_server_runs_twice_on_two_nodes_if_there_are_two() {
+    fn of_dns(kind: &str) -> Value {
         let settings = Settings::new(Path::new("/var/lib/coxswain"));
         let dns = ADDONS.iter().find(|(file, _)| *file == "cluster-dns.yaml").unwrap();
-        let all = objects(dns, &settings).unwrap();
-        let deployment = all.into_iter().find(|value| value["kind"] == "Deployment").unwrap();
+        objects(dns, &settings).unwrap().into_iter().find(|value| value["kind"] == kind).unwrap()
+    }
+
+    #[test]
+    fn the_dns_server_is_watched_as_upstreams_is() {
+        let annotations = &of_dns("Service")["metadata"]["annotations"];
+        assert_eq!(
+            (&annotations["prometheus.io/port"], &annotations["prometheus.io/scrape"]),
+            (&"9153".into(), &"true".into())
+        );
+        let container = &of_dns("Deployment")["spec"]["template"]["spec"]["containers"][0];
+        let liveness = &container["livenessProbe"];
+        assert_eq!((&liveness["timeoutSeconds"], &liveness["failureThreshold"]), (&5.into(), &5.into()));
+        let ports = container["ports"].as_array().unwrap();
+        let ports: Vec<_> = ports.iter().map(|port| port["containerPort"].as_i64().unwrap()).collect();
+        assert_eq!(ports, [53, 53, 9153, 8080, 8181]);
+        for probe in ["livenessProbe", "readinessProbe"] {
+            let port = &container[probe]["httpGet"]["port"];
+            assert!(container["ports"].as_array().unwrap().iter().any(|own| own["name"] == *port), "{probe}");
+        }
+    }
+
+    #[test]
+    fn the_dns_server_runs_twice_on_two_nodes_if_there_are_two() {
+        let deployment = of_dns("Deployment");
         let json = api_machinery::json::encode_value(&deployment);
         let (deployment, decoded) = api_machinery::object::from_json::<Deployment>(json.as_bytes()).unwrap();
         assert_eq!(decoded.problems, Vec::<String>::new());

@@ -58,8 +58,7 @@ impl Component {
     pub fn arguments(&self, settings: &Settings, layout: &Layout) -> Vec<String> {
         let mut arguments = (self.flags)(settings, layout);
         arguments.sort();
-        arguments.extend(settings.extra_flags_of(self.name));
-        arguments
+        settings.with_extra_flags(self.name, arguments)
     }
 }
 
@@ -161,5 +160,31 @@ mod tests {
         assert!(!has(&settings, "--embedded-storage-dir=") && has(&settings, "--etcd-cafile="));
         settings.extra_flags.push(("kube-apiserver".into(), "--v=4".into()));
         assert_eq!(api_server.arguments(&settings, &layout).last().unwrap(), "--v=4");
+    }
+
+    #[test]
+    fn further_flags_take_the_place_of_those_of_their_name() {
+        let own = |name: &str, further: &[&str]| {
+            let mut settings = Settings::new(Path::new("/var/lib/coxswain"));
+            settings.extra_flags = further.iter().map(|flag| (name.to_owned(), (*flag).to_owned())).collect();
+            let component = COMPONENTS.iter().find(|component| component.name == name).unwrap();
+            component.arguments(&settings, &Layout::new(&settings.root))
+        };
+        for (name, further, part, expected) in [
+            ("kube-apiserver", vec![], "admission-plugins", vec!["--enable-admission-plugins=NodeRestriction"]),
+            (
+                "kube-apiserver",
+                vec!["--enable-admission-plugins=A", "--enable_admission_plugins=B"],
+                "plugins=",
+                vec!["--enable-admission-plugins=A", "--enable_admission_plugins=B"],
+            ),
+            ("kube-controller-manager", vec!["--controllers=*"], "--controllers", vec!["--controllers=*"]),
+            ("kube-apiserver", vec!["--authorization-config=/a"], "--authorization", vec!["--authorization-config=/a"]),
+            ("kube-scheduler", vec!["--leader-elect"], "--leader-elect", vec!["--leader-elect"]),
+        ] {
+            let all = own(name, &further);
+            let found: Vec<&str> = all.iter().map(String::as_str).filter(|flag| flag.contains(part)).collect();
+            assert_eq!(found, expected, "{name} {further:?}");
+        }
     }
 }

@@ -67,6 +67,25 @@ pub fn write_kubeconfigs(settings: &Settings, now: SystemTime, rng: &Rng) -> Res
     Ok(written)
 }
 
+/// Writes the kubeconfigs of the control plane anew that are there, with new certificates; says which. Kubelets look after
+/// their own.
+///
+/// # Errors
+/// A certificate cannot be issued or a file not be written.
+pub(super) fn renew_kubeconfigs(settings: &Settings, now: SystemTime, rng: &Rng) -> Result<Vec<String>, ClusterError> {
+    let (layout, node) = (Layout::new(&settings.root), settings.node_name(0));
+    let mut written = Vec::new();
+    for user in USERS.iter().filter(|user| user.name != "kubelet.conf") {
+        let path = layout.kubeconfig(user.path);
+        if path.exists() {
+            write_anew(settings, &layout, user, &node, &path, now, rng)?;
+            written.push(user.path.to_owned());
+        }
+    }
+    Ok(written)
+}
+
+/// Whether it had to be written.
 fn write(
     settings: &Settings,
     layout: &Layout,
@@ -79,6 +98,18 @@ fn write(
     if path.exists() {
         return Ok(false);
     }
+    write_anew(settings, layout, user, node, path, now, rng).map(|()| true)
+}
+
+fn write_anew(
+    settings: &Settings,
+    layout: &Layout,
+    user: &Leaf,
+    node: &str,
+    path: &Path,
+    now: SystemTime,
+    rng: &Rng,
+) -> Result<(), ClusterError> {
     let config = settings.pki(node);
     let identity = pki::issue_user(&layout.pki(), user, &config, now, rng)?;
     let authority = layout.pki().join("ca.crt");
@@ -97,6 +128,5 @@ fn write(
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).map_err(file_error("creating", parent))?;
     }
-    sys::fs::write_atomic(path, kubeconfig.render().as_bytes(), MODE).map_err(file_error("writing", path))?;
-    Ok(true)
+    sys::fs::write_atomic(path, kubeconfig.render().as_bytes(), MODE).map_err(file_error("writing", path))
 }

@@ -27,7 +27,7 @@ pub(super) fn kubelet(settings: &Settings, index: u8, environment: &NodeEnvironm
     let manifests = layout.static_pods(&node);
     std::fs::create_dir_all(&manifests).map_err(file_error("creating", &manifests))?;
     let kubeconfig = layout.node(&node).join("etc/kubernetes/kubelet.conf");
-    let mut arguments = vec![
+    let arguments = vec![
         format!("--config={}", config.display()),
         format!("--kubeconfig={}", kubeconfig.display()),
         format!("--hostname-override={node}"),
@@ -35,11 +35,10 @@ pub(super) fn kubelet(settings: &Settings, index: u8, environment: &NodeEnvironm
         format!("--root-dir={}", home.display()),
         format!("--cert-dir={}", home.join("pki").display()),
     ];
-    arguments.extend(settings.extra_flags_of("kubelet"));
     Ok(Managed {
         name: format!("kubelet-{node}"),
         program: settings.bin_dir.join("kubelet"),
-        arguments,
+        arguments: settings.with_extra_flags("kubelet", arguments),
         netns: environment.config().netns.as_deref().map(sys::netns::path_of),
         mount_ns: environment.mount_namespace(),
         hostname: (index > 0).then(|| node.clone()),
@@ -93,12 +92,11 @@ pub(super) fn kube_proxy(
         settings.cluster_cidr(),
     );
     write(&config, &text)?;
-    let mut arguments = vec![format!("--config={}", config.display())];
-    arguments.extend(settings.extra_flags_of("kube-proxy"));
+    let arguments = vec![format!("--config={}", config.display())];
     Ok(Managed {
         name: format!("kube-proxy-{node}"),
         program: settings.bin_dir.join("kube-proxy"),
-        arguments,
+        arguments: settings.with_extra_flags("kube-proxy", arguments),
         netns: environment.config().netns.as_deref().map(sys::netns::path_of),
         mount_ns: None,
         hostname: None,

@@ -106,9 +106,14 @@ impl Settings {
         }
     }
 
-    /// The flags that the user wants a component to have beside its own.
-    pub fn extra_flags_of(&self, component: &str) -> impl Iterator<Item = String> {
-        self.extra_flags.iter().filter(move |(name, _)| name == component).map(|(_, flag)| flag.clone())
+    /// A component's own flags with those that the user wants it to have: behind them, and in the place of those of the same
+    /// name, as kubeadm has it. A flag that is given twice would add to a list.
+    #[must_use]
+    pub fn with_extra_flags(&self, component: &str, mut own: Vec<String>) -> Vec<String> {
+        let further = self.extra_flags.iter().filter(|(name, _)| name == component).map(|(_, flag)| flag);
+        own.retain(|flag| !further.clone().any(|other| replaces(other, flag)));
+        own.extend(further.cloned());
+        own
     }
 
     /// The address by which nodes and clients reach the API server.
@@ -185,6 +190,14 @@ impl Settings {
         config.api_server_hosts = vec!["localhost".into(), "127.0.0.1".into()];
         config
     }
+}
+
+/// Whether one flag stands for another. A file that says who authorizes stands for the list of authorizers: the API server
+/// takes only one of them.
+fn replaces(flag: &str, own: &str) -> bool {
+    let name = |flag: &str| flag.split('=').next().unwrap_or_default().trim_start_matches('-').replace('_', "-");
+    let (flag, own) = (name(flag), name(own));
+    flag == own || (flag == "authorization-config" && own == "authorization-mode")
 }
 
 /// kubeadm's file layout below a root.
@@ -348,7 +361,7 @@ mod tests {
         assert_eq!(settings.api_url(), "https://172.30.0.254:6443");
         settings.extra_flags = vec![("kubelet".into(), "--v=4".into()), ("kube-proxy".into(), "--v=5".into())];
         settings.validate().unwrap();
-        assert_eq!(settings.extra_flags_of("kubelet").collect::<Vec<_>>(), ["--v=4"]);
+        assert_eq!(settings.with_extra_flags("kubelet", vec!["--v=2".into(), "--a".into()]), ["--a", "--v=4"]);
         let networks: Vec<_> = (0..3).map(|index| settings.node_config(index).unwrap().netns).collect();
         assert_eq!(networks, [None, Some("coxswain-1".into()), Some("coxswain-2".into())]);
         assert_eq!(settings.node_address(2).to_string(), "172.30.0.2");

@@ -1,6 +1,6 @@
 //! The control plane as static Pods, in kubeadm's shape.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -64,7 +64,7 @@ fn manifest(component: &Component, settings: &Settings, layout: &Layout, image: 
     let name = component.name;
     let mut command = vec![name.to_owned()];
     command.extend(component.arguments(settings, layout));
-    let (volumes, mounts) = volumes(component, settings, layout);
+    let (volumes, mounts) = volumes(component, settings, layout, &Path::exists);
     let mut annotations = serde_json::Map::new();
     if component.health_port == 0 {
         let endpoint = format!("{}:{}", settings.api_address(), settings.api_port);
@@ -120,29 +120,45 @@ fn probe(component: &Component, settings: &Settings, path: &str, delay: u32, fai
     })
 }
 
-/// The volumes and their mounts, each at the same path inside as outside.
-fn volumes(component: &Component, settings: &Settings, layout: &Layout) -> (Vec<Value>, Vec<Value>) {
+/// Where machines keep authorities beside `/etc/ssl/certs`, whose files may be links to there.
+const AUTHORITIES: [&str; 5] = [
+    "/etc/pki/ca-trust",
+    "/etc/pki/tls/certs",
+    "/etc/ca-certificates",
+    "/usr/share/ca-certificates",
+    "/usr/local/share/ca-certificates",
+];
+
+/// The volumes and their mounts, each at the same path inside as outside. `has` says what the machine has.
+fn volumes(
+    component: &Component,
+    settings: &Settings,
+    layout: &Layout,
+    has: &dyn Fn(&Path) -> bool,
+) -> (Vec<Value>, Vec<Value>) {
     let mut places = Vec::new();
     if component.name != "kube-scheduler" {
-        places.push(("ca-certs", std::path::PathBuf::from("/etc/ssl/certs"), "DirectoryOrCreate", true));
-        places.push(("k8s-certs", layout.pki(), "DirectoryOrCreate", true));
+        places.push(("ca-certs".to_owned(), PathBuf::from("/etc/ssl/certs"), "DirectoryOrCreate", true));
+        places.push(("k8s-certs".to_owned(), layout.pki(), "DirectoryOrCreate", true));
+        for path in AUTHORITIES.map(Path::new).into_iter().filter(|path| has(path)) {
+            let name = path.display().to_string().trim_start_matches('/').replace('/', "-");
+            places.push((name, path.to_owned(), "DirectoryOrCreate", true));
+        }
     }
     if !component.kubeconfig.is_empty() {
-        places.push(("kubeconfig", layout.kubeconfig(component.kubeconfig), "FileOrCreate", true));
+        places.push(("kubeconfig".to_owned(), layout.kubeconfig(component.kubeconfig), "FileOrCreate", true));
     }
     if component.health_port == 0 && settings.etcd_servers.is_empty() {
-        places.push(("store", layout.store(), "DirectoryOrCreate", false));
+        places.push(("store".to_owned(), layout.store(), "DirectoryOrCreate", false));
     }
-    places.sort_by_key(|(name, ..)| *name);
-    let volume = |(name, path, kind, _): &(&str, std::path::PathBuf, &str, bool)| json!({"hostPath": {"path": path.display().to_string(), "type": kind}, "name": name});
-    let mount = |(name, path, _, read_only): &(&str, std::path::PathBuf, &str, bool)| json!({"mountPath": path.display().to_string(), "name": name, "readOnly": read_only});
+    places.sort();
+    let volume = |(name, path, kind, _): &(String, PathBuf, &str, bool)| json!({"hostPath": {"path": path.display().to_string(), "type": kind}, "name": name});
+    let mount = |(name, path, _, read_only): &(String, PathBuf, &str, bool)| json!({"mountPath": path.display().to_string(), "name": name, "readOnly": read_only});
     (places.iter().map(volume).collect(), places.iter().map(mount).collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     #[test]
@@ -154,6 +170,31 @@ mod tests {
         assert!(are_installed(&settings));
         remove(&settings).unwrap();
         assert!(!are_installed(&settings));
+    }
+
+    #[test]
+    fn authorities_of_the_machine_are_mounted_where_it_has_them() {
+        let settings = Settings::new(Path::new("/var/lib/coxswain"));
+        let layout = Layout::new(&settings.root);
+        let names = |component: &Component, has: &dyn Fn(&Path) -> bool| {
+            let (volumes, mounts) = volumes(component, &settings, &layout, has);
+            assert_eq!(volumes.len(), mounts.len());
+            let name = |volume: Value| volume["name"].as_str().unwrap_or_default().to_owned();
+            volumes.into_iter().map(name).filter(|name| name.contains("ca-") || name.contains("pki")).collect()
+        };
+        let debian = |path: &Path| path.starts_with("/usr");
+        let fedora = |path: &Path| path.starts_with("/etc/pki");
+        let none: Vec<String> = Vec::new();
+        for component in COMPONENTS {
+            let of_debian: Vec<String> = names(component, &debian);
+            if component.name == "kube-scheduler" {
+                assert_eq!(of_debian, none);
+                continue;
+            }
+            assert_eq!(of_debian, ["ca-certs", "usr-local-share-ca-certificates", "usr-share-ca-certificates"]);
+            assert_eq!(names(component, &fedora), ["ca-certs", "etc-pki-ca-trust", "etc-pki-tls-certs"]);
+            assert_eq!(names(component, &|_| false), ["ca-certs"]);
+        }
     }
 
     #[test]

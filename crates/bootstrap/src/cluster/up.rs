@@ -9,6 +9,7 @@ use api_types::core_v1::Node;
 use base::{Rng, SharedClock, SharedRng, TaskGroup};
 use client::{Client, ClientConfig, ClientCx, ClientError};
 use component_helpers::nodes::is_ready;
+use pki::EnsureReport;
 
 use super::processes::Managed;
 use super::serving::Issuing;
@@ -21,15 +22,24 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Where, below the images that every node gets, those are that only static Pods of the control plane need.
 const CONTROL_PLANE_IMAGES: &str = "control-plane";
 
-/// Makes the certificates that are missing; says which.
+/// Makes the certificates that are missing; says which, and which of the others are not valid.
 ///
 /// # Errors
 /// A certificate cannot be made, or one that is there cannot be used.
-pub fn certificates(settings: &Settings, clock: &SharedClock, rng: &Rng) -> Result<Vec<String>, ClusterError> {
+pub fn certificates(settings: &Settings, clock: &SharedClock, rng: &Rng) -> Result<EnsureReport, ClusterError> {
     let pki = Layout::new(&settings.root).pki();
     std::fs::create_dir_all(&pki).map_err(file_error("creating", &pki))?;
-    let report = pki::ensure(&pki, &settings.pki(&settings.node_name(0)), clock.wall(), rng)?;
-    Ok(report.created().map(str::to_owned).collect())
+    Ok(pki::ensure(&pki, &settings.pki(&settings.node_name(0)), clock.wall(), rng)?)
+}
+
+/// Tells the user of the certificates.
+pub fn tell(report: &EnsureReport, progress: Progress) {
+    report.created().for_each(|name| progress.note(&format!("made {name}")));
+    for name in report.expired() {
+        progress.note(&format!(
+            "{name} is not valid now: `coxswain certs --renew` issues it anew, unless it is an authority"
+        ));
+    }
 }
 
 /// Brings the cluster up and waits until every node is ready.
@@ -46,9 +56,7 @@ pub async fn up(
     settings.validate()?;
     let machine = Machine::linux();
     progress.step("certificates and kubeconfigs");
-    for name in certificates(settings, &clock, &rng)? {
-        progress.note(&format!("made {name}"));
-    }
+    tell(&certificates(settings, &clock, &rng)?, progress);
     for name in write_kubeconfigs(settings, clock.wall(), &rng)? {
         progress.note(&format!("wrote {name}"));
     }
