@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_machinery::value::ValueMap;
 use component_base::flags::{Errors, Flag, FlagSet, GLOBAL, LOGS, METRICS, Options};
 use component_base::serving::{BoxError, secure_serving_flags};
 use component_base::shared_gates::RELEASE_LEASE_ON_EXIT;
 use component_base::{Component, Known, Lifecycle, Part, no_config_file};
-use controller::process::{CLIENT, DELEGATION, GENERIC, Leading, ProcessOptions, leader_election_flags, run_process};
+use controller::process::{
+    CLIENT, DELEGATION, GENERIC, GENERIC_CONFIG, Leading, ProcessOptions, Row, Source, config_shown,
+    leader_election_flags, run_process,
+};
 use controller::{ControllerSet, Environment, Selection, Stopped};
 
 use crate::{ALL, FakeProvider, Provider, webhooks};
@@ -92,6 +94,15 @@ pub const COMPONENT: Component = Component {
     drain: DRAIN,
 };
 
+/// What `/configz` shows.
+const CONFIG: &[&[Row]] = &[GENERIC_CONFIG, OWN_CONFIG];
+const OWN_CONFIG: &[Row] = &[
+    ("NodeController/ConcurrentNodeSyncs", Source::Flag("concurrent-node-syncs")),
+    ("NodeController/ConcurrentNodeStatusUpdates", Source::Flag("concurrent-node-status-updates")),
+    ("NodeStatusUpdateFrequency", Source::Flag("node-status-update-frequency")),
+    ("Webhook/Webhooks", Source::Flag("webhooks")),
+];
+
 /// What the controllers get.
 pub(crate) struct Settings {
     pub(crate) provider: Arc<dyn Provider>,
@@ -134,8 +145,8 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     let checks = set.checks();
     let (min_resync, start_interval) =
         (options.duration("min-resync-period"), options.duration("controller-start-interval"));
-    let mut shown = ValueMap::new();
-    shown.insert("cloudcontrollermanager.config.k8s.io".into(), ValueMap::new().into());
+    let shown =
+        config_shown(&options, "cloudcontrollermanager.config.k8s.io", "CloudControllerManagerConfiguration", CONFIG);
     let lead = |leading: Leading| async move {
         let environment = Environment {
             settings: Arc::new(settings),
@@ -149,7 +160,7 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
             Stopped::TimedOut(_) => Err("controller shutdown timeout reached".into()),
         }
     };
-    run_process(process.releasing_where_told(lifecycle.gates()), &lifecycle, checks, shown.into(), lead).await
+    run_process(process.releasing_where_told(lifecycle.gates()), &lifecycle, checks, shown, lead).await
 }
 
 fn provider(options: &Options) -> Result<Arc<dyn Provider>, String> {
@@ -196,5 +207,30 @@ mod tests {
             };
             assert_eq!(flag.default, expected, "--{name}");
         }
+    }
+
+    #[test]
+    fn every_field_of_upstreams_configuration_is_shown() {
+        let options = component_base::flags::parse(COMPONENT.flags, std::iter::empty::<String>()).unwrap();
+        let shown = &config_shown(&options, "g", "K", CONFIG)["g"];
+        let document = test_facts::facts("config/CloudControllerManagerConfiguration.json");
+        for (place, (kind, pointer)) in [
+            ("CloudControllerManagerConfiguration", ""),
+            ("KubeCloudSharedConfiguration", "/KubeCloudShared"),
+            ("CloudProviderConfiguration", "/KubeCloudShared/CloudProvider"),
+            ("WebhookConfiguration", "/Webhook"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let fields = document["types"][place]["fields"].as_array().unwrap();
+            let names = fields.iter().filter(|field| field["inline"] != true).map(|field| &field["go"]);
+            let expected: Vec<&str> = names.map(|name| name.as_str().unwrap()).collect();
+            let own = shown.pointer(pointer).unwrap().as_object().unwrap();
+            let missing: Vec<_> = expected.iter().filter(|name| !own.contains_key(**name)).collect();
+            assert_eq!(missing, [] as [&&str; 0], "{kind}");
+        }
+        assert_eq!(shown["NodeController"]["ConcurrentNodeSyncs"], 1);
+        assert_eq!(shown["NodeStatusUpdateFrequency"], "5m0s");
     }
 }

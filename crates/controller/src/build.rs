@@ -16,9 +16,11 @@ use client::{
 };
 use component_base::Gates;
 use component_base::metrics::Metrics;
+use component_base::serving::Query;
 
 use crate::claim::controller_of;
 use crate::cx::Controller;
+use crate::debug_pages::{DebugPage, DebugPages};
 use crate::descriptor::Descriptor;
 use crate::metrics::QueueMetricFamilies;
 use crate::refused::Refused;
@@ -49,6 +51,7 @@ pub(crate) struct Shared {
     pub(crate) settings: Arc<dyn Any + Send + Sync>,
     pub(crate) metrics: Option<QueueMetricFamilies>,
     pub(crate) registry: Arc<Metrics>,
+    pub(crate) debug_pages: DebugPages,
     /// Where what they refused is to be tried again once there is room.
     pub(crate) quotas: Option<Informer<ResourceQuota>>,
 }
@@ -156,6 +159,11 @@ impl<'a> Build<'a> {
     pub fn settings<S: Any>(&self) -> Result<&S, BuildError> {
         let wrong = || BuildError::Failed(format!("{}: the settings are of another type", self.descriptor.name));
         self.shared.settings.downcast_ref().ok_or_else(wrong)
+    }
+
+    /// Serves a page beside the controller's work, at `/debug/controllers/CONTROLLER/PAGE`; it is made when it is asked for.
+    pub fn debug_page(&self, page: &str, answer: impl Fn(&Query) -> DebugPage + Send + Sync + 'static) {
+        self.shared.debug_pages.put(self.descriptor.name, page, answer);
     }
 
     /// A queue with the default rate limit.

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 
 use crate::build::{Build, BuildError, Queue, Recorders, Shared, Workers};
 use crate::cx::{Controller, Cx};
+use crate::debug_pages::DebugPages;
 use crate::descriptor::Descriptor;
 use crate::metrics::QueueMetricFamilies;
 use crate::run::Worker;
@@ -49,6 +50,8 @@ pub struct Environment {
     pub follows_quotas: bool,
     /// How long work may take to end once the process is asked to stop; zero waits without limit.
     pub shutdown_timeout: Duration,
+    /// Where the controllers' pages are shown.
+    pub debug_pages: DebugPages,
 }
 
 impl Environment {
@@ -65,6 +68,7 @@ impl Environment {
             start_interval: Duration::ZERO,
             follows_quotas: false,
             shutdown_timeout: Duration::from_secs(10),
+            debug_pages: DebugPages::default(),
         }
     }
 }
@@ -171,6 +175,7 @@ impl ControllerSet {
             mapper: RestMapper::new(&discovery),
             gates: env.gates.clone(),
             settings: Arc::clone(&env.settings),
+            debug_pages: env.debug_pages.clone(),
             metrics: env.metrics.as_deref().map(QueueMetricFamilies::new),
             registry: env.metrics.clone().unwrap_or_else(|| Metrics::new(MetricsOptions::default())),
         })

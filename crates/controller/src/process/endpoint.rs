@@ -12,6 +12,7 @@ use component_base::zpages::Zpages;
 use http::{HeaderValue, Method, StatusCode, header};
 
 use super::access::Access;
+use crate::DebugPages;
 
 /// The longest time a request may take.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -29,6 +30,7 @@ pub(super) struct Endpoint {
     /// Whether `/livez` and `/readyz` exist.
     pub(super) probes: bool,
     pub(super) page: Option<super::Page>,
+    pub(super) debug_pages: DebugPages,
 }
 
 #[async_trait::async_trait]
@@ -64,9 +66,10 @@ impl Endpoint {
                 text(StatusCode::OK, "metrics reset\n")
             }
             ("/metrics/slis", _) => self.slis.answer_to(&parts.headers),
-            ("/configz", _) => json(&self.config),
-            (_, method) => match &self.debugging {
-                Some(debugging) if Debugging::serves(path) => debugging.answer(path, method, body).await,
+            ("/configz", _) => typed(self.config.to_string(), "application/json"),
+            (_, method) => match (&self.debugging, self.debug_pages.answer(path, query)) {
+                (_, Some(page)) => typed(page.body, page.content_type),
+                (Some(debugging), _) if Debugging::serves(path) => debugging.answer(path, method, body).await,
                 _ => self.zpages.answer(path, &parts.headers).unwrap_or_else(not_found),
             },
         }
@@ -81,10 +84,11 @@ fn not_found() -> Response {
     text(StatusCode::NOT_FOUND, "404 page not found\n")
 }
 
-fn json(value: &Value) -> Response {
-    let mut response = Response::new(full(value.to_string()));
+/// What is no HTML, and not to be taken for it.
+fn typed(body: String, content_type: &'static str) -> Response {
+    let mut response = Response::new(full(body));
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }

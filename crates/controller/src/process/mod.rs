@@ -1,6 +1,7 @@
 //! A process that manages controllers: its client, its own endpoint, its election. What it does as leader is handed in.
 
 mod access;
+mod configz;
 mod endpoint;
 mod flags;
 mod identify;
@@ -31,7 +32,9 @@ use component_base::zpages::Zpages;
 use component_base::{Gates, Lifecycle, Versions};
 use pki::{AltNames, CertificateAuthority, CertificateSpec, KeyAlgorithm, PrivateKey};
 
+use crate::DebugPages;
 pub use access::{Access, AccessError, AccessOptions, Refusal, UID_GATES, because};
+pub use configz::{GENERIC_CONFIG, Row, Source, config_shown};
 pub use flags::{CLIENT, DELEGATION, GENERIC, TOLERANT_DELEGATION, leader_election_flags};
 
 /// How long a self-signed serving certificate is good for, as upstream.
@@ -63,6 +66,7 @@ pub struct ProcessOptions {
     profiling: bool,
     probes: Option<Probes>,
     page: Option<Page>,
+    debug_pages: DebugPages,
     /// Who tells of the election; the component itself where it is empty.
     election_reporter: String,
     /// Whether the election may be coordinated (gate `CoordinatedLeaderElection`).
@@ -158,6 +162,12 @@ impl ProcessOptions {
         if gates.enabled(RELEASE_LEASE_ON_EXIT) { self.releasing() } else { self }
     }
 
+    /// Where the pages of controllers are, to be given to them.
+    #[must_use]
+    pub fn debug_pages(&self) -> DebugPages {
+        self.debug_pages.clone()
+    }
+
     /// Serves a page of the process's own.
     #[must_use]
     pub fn with_page(mut self, path: &'static str, answer: impl Fn() -> Response + Send + Sync + 'static) -> Self {
@@ -202,6 +212,7 @@ impl ProcessOptions {
             profiling,
             probes: None,
             page: None,
+            debug_pages: DebugPages::default(),
             election_reporter: String::new(),
             may_be_coordinated: false,
         })
@@ -377,6 +388,7 @@ async fn serve(
         debugging: options.profiling.then(|| Debugging::new(lifecycle, Contention::Untold)),
         probes: options.probes.is_some(),
         page: options.page.clone(),
+        debug_pages: options.debug_pages.clone(),
     };
     let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
     let (clock, rng) = (Arc::clone(lifecycle.clock()), Arc::clone(lifecycle.rng()));

@@ -1,5 +1,6 @@
 //! kube-controller-manager itself: flags, identities, and the frame around the controllers.
 
+mod configz;
 mod flags;
 #[cfg(test)]
 mod flags_tests;
@@ -9,7 +10,6 @@ mod options;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_machinery::value::ValueMap;
 use component_base::flags::Options;
 use component_base::serving::BoxError;
 use component_base::shared_gates::{
@@ -79,7 +79,7 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     let config = Config::from_options(&options, lifecycle.rng(), lifecycle.gates())?;
     let set = ControllerSet::new(ALL, &config.selection, lifecycle.gates());
     let checks = set.checks();
-    let shown = config_shown();
+    let shown = configz::shown(&options);
     let gates = lifecycle.gates().clone();
     let process = config.process.clone().releasing_where_told(&gates).coordinated();
     run_process(process, &lifecycle, checks, shown, |leading| lead(set, config, gates, leading)).await
@@ -93,20 +93,11 @@ async fn lead(set: Arc<ControllerSet>, config: Config, gates: Gates, leading: Le
         min_resync: config.min_resync,
         start_interval: config.start_interval,
         shutdown_timeout: config.shutdown_timeout,
+        debug_pages: config.process.debug_pages(),
         ..crate::environment(&leading.client, config.settings)
     };
     match set.run(&environment, leading.stop).await? {
         Stopped::Cleanly => Ok(()),
         Stopped::TimedOut(_) => Err("controller shutdown timeout reached".into()),
     }
-}
-
-/// What `/configz` shows: the kind alone, as settings come from flags only.
-fn config_shown() -> api_machinery::value::Value {
-    let mut config = ValueMap::new();
-    config.insert("apiVersion".into(), "kubecontrollermanager.config.k8s.io/v1alpha1".into());
-    config.insert("kind".into(), "KubeControllerManagerConfiguration".into());
-    let mut document = ValueMap::new();
-    document.insert("kubecontrollermanager.config.k8s.io".into(), config.into());
-    document.into()
 }

@@ -67,8 +67,7 @@ fn build_claims(build: &mut Build<'_>) -> Result<(), BuildError> {
     let claims = build.watch::<PersistentVolumeClaim>().enqueue_keys(&queue, wanting).informer();
     let released = move |change: &Change<Pod>| {
         let pod = change.object();
-        let free = change.is_deleted() || pod_state::is_terminal(pod) || pod.spec.node_name.is_empty();
-        if free || tells_unused { claims_of(pod) } else { Vec::new() }
+        if change.is_deleted() || frees(pod) || tells_unused { claims_of(pod) } else { Vec::new() }
     };
     let pods = build.watch::<Pod>().index(PODS_BY_CLAIM, keys_of_claims).enqueue_keys(&queue, released).informer();
     build.run(&queue, 1, Arc::new(Claims { claims, pods, tells_unused }));
@@ -79,6 +78,11 @@ fn build_claims(build: &mut Build<'_>) -> Result<(), BuildError> {
 fn claims_of(pod: &Pod) -> Vec<ObjectKey> {
     let namespace = &pod.metadata.namespace;
     of_pods::claim_names(pod).map(|name| ObjectKey::new(namespace.clone(), name)).collect()
+}
+
+/// Whether a change of the pod can be what lets its claims go: nothing of it runs, or nobody has ever run it.
+fn frees(pod: &Pod) -> bool {
+    pod_state::is_terminated(pod) || pod.spec.node_name.is_empty()
 }
 
 /// Whether a pod keeps the claim: it has been given to a node, and not yet let go.
@@ -196,6 +200,24 @@ mod tests {
                 ..ObjectMeta::default()
             };
             assert_eq!(plan(&meta, "f"), expected, "{deleting} {finalizers:?}");
+        }
+    }
+
+    #[test]
+    fn claims_are_looked_at_once_nothing_of_a_pod_runs() {
+        let on_node = |phase: &str, deleting: bool| {
+            let mut pod = Pod::default();
+            (pod.spec.node_name, pod.status.phase) = ("n".into(), phase.into());
+            pod.metadata.deletion_timestamp = deleting.then(|| api_machinery::time::Time::from_unix_seconds(1));
+            pod
+        };
+        for (pod, expected) in [
+            (Pod::default(), true),
+            (on_node("Running", false), false),
+            (on_node("Succeeded", false), true),
+            (on_node("Running", true), true),
+        ] {
+            assert_eq!(frees(&pod), expected, "{} {:?}", pod.status.phase, pod.metadata.deletion_timestamp);
         }
     }
 

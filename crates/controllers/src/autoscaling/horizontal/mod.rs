@@ -242,6 +242,13 @@ impl Look<'_> {
         self.put(HorizontalPodAutoscalerStatus { conditions, ..self.scaler.status.clone() }).await
     }
 
+    /// Something else has failed before that is told of: that its status could not be written either must not hide it.
+    fn pass_over(&self, written: Result<(), LookError>) {
+        if let Err(error) = written {
+            tracing::warn!(key = %self.key, %error, "Autoscaling failed");
+        }
+    }
+
     async fn put(&self, status: HorizontalPodAutoscalerStatus) -> Result<(), LookError> {
         if status == self.scaler.status {
             return Ok(());
@@ -332,7 +339,8 @@ impl Autoscaling {
             Course::Compute => match self.compute(look, size).await {
                 Ok(combined) => Ok(self.limit(look, current, combined)),
                 Err((why, statuses, fault)) => {
-                    look.write(current, look.scaler.status.desired_replicas, statuses, false).await?;
+                    let written = look.write(current, look.scaler.status.desired_replicas, statuses, false).await;
+                    look.pass_over(written);
                     look.warn("FailedComputeMetricsReplicas", why.clone());
                     Err(LookError::Metrics { target: look.target.clone(), why, fault })
                 }
@@ -351,7 +359,8 @@ impl Autoscaling {
                 look.warn("FailedGetScale", why.to_string());
                 let message = format!("the HPA controller was unable to get the target's current scale: {why}");
                 look.conditions.say(ABLE, false, "FailedGetScale", message);
-                look.write_conditions().await?;
+                let written = look.write_conditions().await;
+                look.pass_over(written);
                 match why {
                     TargetError::Version(_) => Err(LookError::Version(why)),
                     why => Err(LookError::Scale { target: look.target.clone(), why }),
@@ -504,7 +513,8 @@ impl Autoscaling {
             look.warn("FailedRescale", format!("New size: {to}; reason: {reason}; error: {why}"));
             let message = format!("the HPA controller was unable to update the target scale: {why}");
             look.conditions.say(ABLE, false, "FailedUpdateScale", message);
-            look.write(from, look.scaler.status.desired_replicas, wanted.statuses.clone(), false).await?;
+            let written = look.write(from, look.scaler.status.desired_replicas, wanted.statuses.clone(), false).await;
+            look.pass_over(written);
             return Err(LookError::Rescale { target: look.target.clone(), why });
         }
         let message = format!("the HPA controller was able to update the target scale to {to}");

@@ -572,3 +572,22 @@ fn courses() {
         assert_eq!(course(&spec, current, scaled_to_zero), expected, "{case}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_fails_is_told_though_the_status_cannot_be_written() {
+    let world = World::start();
+    world.put_scale(2, "app=web");
+    world.put_pods(&["100Mi"]);
+    world.put_scaler(&by(
+        1,
+        10,
+        json!([{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization",
+        "averageUtilization": 50}}}]),
+    ));
+    world.0.server.fail_next("PUT", &[403]);
+    seconds(20).await;
+    let events = world.events();
+    let is_told = |reason: &str| events.iter().any(|event| event.starts_with(&format!("Warning {reason}: ")));
+    assert!(is_told("FailedUpdateStatus"), "{events:?}");
+    assert!(is_told("FailedComputeMetricsReplicas"), "{events:?}");
+}

@@ -44,6 +44,16 @@ impl Graph {
         self.nodes.get(uid).cloned()
     }
 
+    /// All nodes with their uids.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Node)> {
+        self.nodes.iter().map(|(uid, node)| (uid.as_str(), node))
+    }
+
+    /// A node with its uid.
+    pub(super) fn get(&self, uid: &str) -> Option<(&str, &Node)> {
+        self.nodes.get_key_value(uid).map(|(uid, node)| (uid.as_str(), node))
+    }
+
     /// The dependents of an object that are known.
     pub(super) fn dependents(&self, uid: &str) -> Vec<Node> {
         let dependents = self.nodes.get(uid).into_iter().flat_map(|node| &node.dependents);

@@ -2,10 +2,10 @@
 //!
 //! The graph of owners and dependents follows the metadata of every deletable resource; nothing is ever scanned. Each
 //! destructive step is confirmed by a live read and guarded by preconditions, for the graph may be behind.
-//! Deliberately not here: the debug picture of the graph.
 
 mod absent;
 mod collect;
+mod dot;
 mod graph;
 mod monitors;
 mod object;
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use client::{Informers, ObjectKey, RestMapper};
-use controller::{Build, BuildError, Descriptor, Queue};
+use controller::{Build, BuildError, DebugPage, Descriptor, Queue};
 use parking_lot::Mutex;
 
 use crate::Settings;
@@ -57,6 +57,11 @@ fn build(build: &mut Build<'_>) -> Result<(), BuildError> {
         mapper: build.mapper().clone(),
         informers: build.metadata_informers().clone(),
         ready: AtomicBool::new(false),
+    });
+    let pictured = Arc::clone(&shared);
+    build.debug_page("graph", move |query| {
+        let body = dot::picture(&pictured.graph.lock(), &query.all("uid").collect::<Vec<_>>());
+        DebugPage { content_type: "text/vnd.graphviz", body }
     });
     let (deletes, orphans) = (shared.deletes.clone(), shared.orphans.clone());
     build.run(&deletes, workers, Arc::new(Collector(Arc::clone(&shared))));

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use api_machinery::meta::{ObjectMeta, OwnerReference};
 
 use super::collect::{ItemAction, Owner, action_for};
+use super::dot::picture;
 use super::graph::{Effects, Graph};
 use super::object::{FOREGROUND, Identity, ORPHAN};
 use crate::workloads::fixtures::{at, meta};
@@ -164,4 +165,55 @@ fn verdicts() {
         let owners: Vec<_> = owners.into_iter().enumerate().map(|(at, owner)| (at.to_string(), owner)).collect();
         assert_eq!(action_for(meta, &owners, dependents), expected, "{name}");
     }
+}
+
+#[test]
+fn the_graph_can_be_drawn() {
+    let mut graph = Graph::default();
+    observe(&mut graph, "ReplicaSet", &deleted(meta("rs"), FOREGROUND));
+    observe(&mut graph, "Pod", &owned("p", "rs"));
+    observe(&mut graph, "Pod", &owned("q", "other"));
+    observe(&mut graph, "Pod", &meta("free"));
+    let all = picture(&graph, &[]);
+    let expected = r#"strict digraph full {
+  // Node definitions.
+  "p-uid" [
+    label="uid=p-uid\nnamespace=ns\nPod.v1/p\n"
+    group=""
+    version="v1"
+    kind="Pod"
+    namespace="ns"
+    name="p"
+    uid="p-uid"
+    missing="false"
+    beingDeleted="false"
+    deletingDependents="false"
+    virtual="false"
+  ];
+  "rs-uid" [
+    label="uid=rs-uid\nnamespace=ns\nReplicaSet.v1.apps/rs\nbeingDeleted,deletingDependents\n"
+    group="apps"
+    version="v1"
+    kind="ReplicaSet"
+    namespace="ns"
+    name="rs"
+    uid="rs-uid"
+    missing="false"
+    beingDeleted="true"
+    deletingDependents="true"
+    virtual="false"
+  ];
+  // Edge definitions.
+  "p-uid" -> "rs-uid";
+}
+"#;
+    assert_eq!(picture(&graph, &["p-uid"]), expected);
+    assert_eq!(picture(&graph, &["rs-uid", "gone"]), expected);
+    assert!(all.contains("\n  \"q-uid\" -> \"other-uid\";\n") && all.contains("/other\\nvirtual\\n"), "{all}");
+    assert!(!all.contains("free"), "who owns nothing and belongs to nobody is left out");
+    // An owner that went before those that it owned.
+    graph.remove("rs-uid");
+    let left = picture(&graph, &["p-uid"]);
+    assert!(left.contains("label=\"uid=rs-uid\\nnamespace=\\nReplicaSet.v1.apps/rs\\nmissingFromGraph\\n\""), "{left}");
+    assert_eq!(picture(&graph, &["free-uid"]), "strict digraph full {\n}\n");
 }

@@ -84,32 +84,70 @@ pub(super) struct SliceMetrics {
 /// What a plan does, counted before it is carried out.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Effect {
+    /// Each family of the service counts as a look of its own, as upstream.
+    families: Vec<FamilyEffect>,
+    /// Slices that go with a family that the service does not have any more.
+    dropped: usize,
+}
+
+/// What a plan does to the slices of one family.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct FamilyEffect {
     share: Share,
     added: usize,
     removed: usize,
+    /// Created, updated, deleted.
     writes: [usize; 3],
 }
 
 impl Effect {
-    /// Of these writes on top of these slices.
-    pub(super) fn of(before: &[Arc<EndpointSlice>], writes: &Writes, max: usize) -> Self {
-        let unchanged = writes.unchanged.iter().map(AsRef::as_ref);
-        let after: Vec<&EndpointSlice> = writes.create.iter().chain(&writes.update).chain(unchanged).collect();
+    /// Of these writes on top of these slices, for a service with these families.
+    pub(super) fn of(
+        before: &[Arc<EndpointSlice>],
+        writes: &Writes,
+        families: impl Iterator<Item = &'static str>,
+        max: usize,
+    ) -> Self {
+        let families: Vec<_> = families.map(|family| FamilyEffect::of(before, writes, family, max)).collect();
+        let counted: usize = families.iter().map(|family| family.writes[2]).sum();
+        Self { families, dropped: writes.delete.len().saturating_sub(counted) }
+    }
+
+    /// What the service adds to the sums with all its families.
+    fn share(&self) -> Share {
+        let sum = |part: fn(&Share) -> usize| self.families.iter().map(|family| part(&family.share)).sum();
+        Share {
+            endpoints: sum(|share| share.endpoints),
+            slices: sum(|share| share.slices),
+            desired: sum(|share| share.desired),
+        }
+    }
+}
+
+impl FamilyEffect {
+    fn of(before: &[Arc<EndpointSlice>], writes: &Writes, family: &str, max: usize) -> Self {
+        let is_of = |slice: &&EndpointSlice| slice.address_type == family;
+        let before: Vec<&EndpointSlice> = before.iter().map(AsRef::as_ref).filter(is_of).collect();
+        let create: Vec<&EndpointSlice> = writes.create.iter().filter(is_of).collect();
+        let update: Vec<&EndpointSlice> = writes.update.iter().filter(is_of).collect();
+        let delete = writes.delete.iter().map(AsRef::as_ref).filter(is_of).count();
+        let unchanged = writes.unchanged.iter().map(AsRef::as_ref).filter(is_of);
+        let after: Vec<&EndpointSlice> = create.iter().chain(&update).copied().chain(unchanged).collect();
         let endpoints = |slices: &mut dyn Iterator<Item = &EndpointSlice>| -> HashSet<_> {
             slices.flat_map(|slice| slice.endpoints.iter().map(identity)).collect()
         };
-        let old = endpoints(&mut before.iter().map(AsRef::as_ref));
+        let old = endpoints(&mut before.iter().copied());
         let new = endpoints(&mut after.iter().copied());
         let mut by_ports = BTreeMap::<_, usize>::new();
         for slice in &after {
-            *by_ports.entry((slice.address_type.clone(), port_key(&slice.ports))).or_default() += slice.endpoints.len();
+            *by_ports.entry(port_key(&slice.ports)).or_default() += slice.endpoints.len();
         }
         let desired: usize = by_ports.values().map(|count| count.div_ceil(max.max(1))).sum();
         Self {
             share: Share { endpoints: by_ports.values().sum(), slices: after.len(), desired: desired.max(1) },
             added: new.difference(&old).count(),
             removed: old.difference(&new).count(),
-            writes: [writes.create.len(), writes.update.len(), writes.delete.len()],
+            writes: [create.len(), update.len(), delete],
         }
     }
 }
@@ -143,16 +181,27 @@ impl SliceMetrics {
     /// A plan was carried out.
     #[expect(clippy::cast_precision_loss, reason = "numbers of endpoints are small")]
     pub(super) fn carried_out(&self, key: &ObjectKey, service: &Service, effect: &Effect) {
-        self.added.with(&[]).observe(effect.added as f64);
-        self.removed.with(&[]).observe(effect.removed as f64);
-        for (operation, count) in ["create", "update", "delete"].into_iter().zip(effect.writes) {
-            self.changes.with(&[operation]).inc_by(count as f64);
-        }
         let topology = if hints::are_asked_for(service) { "Auto" } else { "Disabled" };
         let distribution = hints::distribution(service).unwrap_or_default();
-        let written = effect.writes.iter().sum::<usize>() as f64;
-        self.changed.with(&[topology, distribution]).observe(written);
-        self.add_up(key, Some(effect.share), distribution);
+        for family in &effect.families {
+            self.added.with(&[]).observe(family.added as f64);
+            self.removed.with(&[]).observe(family.removed as f64);
+            for (operation, count) in ["create", "update", "delete"].into_iter().zip(family.writes) {
+                self.wrote(operation, count);
+            }
+            let written = family.writes.iter().sum::<usize>() as f64;
+            self.changed.with(&[topology, distribution]).observe(written);
+        }
+        self.wrote("delete", effect.dropped);
+        self.add_up(key, Some(effect.share()), distribution);
+    }
+
+    /// Slices were written; operations that were never done are not shown.
+    #[expect(clippy::cast_precision_loss, reason = "numbers of slices are small")]
+    fn wrote(&self, operation: &str, count: usize) {
+        if count > 0 {
+            self.changes.with(&[operation]).inc_by(count as f64);
+        }
     }
 
     /// A service is gone.
@@ -196,9 +245,46 @@ mod tests {
 
     use super::*;
 
-    fn slice(addresses: &[&str]) -> EndpointSlice {
+    fn slice_of(family: &str, addresses: &[&str]) -> EndpointSlice {
         let endpoint = |address: &&str| Endpoint { addresses: vec![(*address).to_owned()], ..Endpoint::default() };
-        EndpointSlice { endpoints: addresses.iter().map(endpoint).collect(), ..EndpointSlice::default() }
+        let endpoints = addresses.iter().map(endpoint).collect();
+        EndpointSlice { endpoints, address_type: family.into(), ..EndpointSlice::default() }
+    }
+
+    fn slice(addresses: &[&str]) -> EndpointSlice {
+        slice_of("IPv4", addresses)
+    }
+
+    #[test]
+    fn each_family_is_a_look_of_its_own() {
+        let metrics = Metrics::new(MetricsOptions::default());
+        let slices = SliceMetrics::new(&metrics);
+        let before =
+            [Arc::new(slice(&["1", "2"])), Arc::new(slice_of("IPv6", &["::1"])), Arc::new(slice_of("IP", &[]))];
+        let writes = Writes {
+            create: vec![slice(&["3"])],
+            delete: before[2..].to_vec(),
+            unchanged: before[..2].to_vec(),
+            ..Writes::default()
+        };
+        let effect = Effect::of(&before, &writes, ["IPv4", "IPv6"].into_iter(), 100);
+        slices.carried_out(&ObjectKey::new("ns", "s"), &Service::default(), &effect);
+        let text = metrics.text();
+        for line in [
+            "endpoints_added_per_sync_count 2",
+            "endpoints_added_per_sync_sum 1",
+            "endpoints_removed_per_sync_count 2",
+            "endpointslices_changed_per_sync_count{topology=\"Disabled\",traffic_distribution=\"\"} 2",
+            "endpointslices_changed_per_sync_sum{topology=\"Disabled\",traffic_distribution=\"\"} 1",
+            "changes{operation=\"create\"} 1",
+            "changes{operation=\"delete\"} 1",
+            "num_endpoint_slices 3",
+            "desired_endpoint_slices 2",
+            "endpoints_desired 4",
+        ] {
+            assert!(text.contains(&format!("endpoint_slice_controller_{line}\n")), "{line}\nin\n{text}");
+        }
+        assert!(!text.contains("update"), "what was never done is not there");
     }
 
     #[test]
@@ -207,9 +293,10 @@ mod tests {
         let slices = SliceMetrics::new(&metrics);
         let before = [Arc::new(slice(&["1", "2"]))];
         let writes = Writes { update: vec![slice(&["2", "3", "4"])], ..Writes::default() };
-        let effect = Effect::of(&before, &writes, 2);
-        assert_eq!((effect.added, effect.removed, effect.writes), (2, 1, [0, 1, 0]));
-        assert_eq!(effect.share, Share { endpoints: 3, slices: 1, desired: 2 });
+        let effect = Effect::of(&before, &writes, ["IPv4"].into_iter(), 2);
+        let own = &effect.families[0];
+        assert_eq!((own.added, own.removed, own.writes), (2, 1, [0, 1, 0]));
+        assert_eq!(effect.share(), Share { endpoints: 3, slices: 1, desired: 2 });
         let (one, two) = (ObjectKey::new("ns", "one"), ObjectKey::new("ns", "two"));
         let mut service = Service::default();
         service.spec.traffic_distribution = Some("PreferClose".into());

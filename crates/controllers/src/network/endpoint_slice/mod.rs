@@ -162,9 +162,11 @@ impl EndpointSlices {
         let trigger = self.trigger_times.of(&key, service, pods);
         let node = |name: &str| self.nodes.find("", name);
         let shares = self.topology.shares(|| self.nodes.list());
-        let plan = plan::plan(service, pods, slices, node, &shares, self.max);
+        let mut plan = plan::plan(service, pods, slices, node, &shares, self.max);
+        write::reuse_names(service, &mut plan.writes);
+        let families = plan.balances.iter().map(|(family, _)| family.name());
+        let effect = Effect::of(slices, &plan.writes, families, self.max);
         let hint_events = self.topology.update_hints(&key, plan.balances);
-        let effect = Effect::of(slices, &plan.writes, self.max);
         let outcome = write::apply(cx, &self.tracker, service, plan.writes, trigger).await;
         if outcome.is_ok() {
             self.metrics.carried_out(&key, service, &effect);

@@ -19,10 +19,9 @@ pub(super) async fn apply(
     cx: &Cx,
     tracker: &Tracker,
     service: &Service,
-    mut writes: Writes,
+    writes: Writes,
     trigger: Option<Time>,
 ) -> Result<(), ReconcileError> {
-    reuse_names(service, &mut writes);
     let key = ObjectKey::of(&service.metadata);
     let slices = cx.client.namespaced::<EndpointSlice>(&key.namespace);
     if service.metadata.deletion_timestamp.is_none() {
@@ -59,7 +58,7 @@ pub(super) async fn apply(
 }
 
 /// A new slice takes the place of one that goes, so that watchers see one change instead of two.
-fn reuse_names(service: &Service, writes: &mut Writes) {
+pub(super) fn reuse_names(service: &Service, writes: &mut Writes) {
     let mut at = 0;
     while at < writes.delete.len() {
         let old = Arc::clone(&writes.delete[at]);
