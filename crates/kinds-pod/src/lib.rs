@@ -5,5 +5,6 @@ pub mod claim_spec;
 pub mod defaults;
 pub mod disabled;
 mod image_reference;
+pub mod node_allocatable;
 pub mod validation;
 pub mod warnings;

@@ -3,6 +3,7 @@
 use api_machinery::gvk::GroupResource;
 use api_machinery::object::{Kind as _, Object};
 use api_machinery::status::ApiError;
+use api_machinery::value::{Value, differing};
 use api_types::authentication_v1::{TokenRequest, UserInfo};
 use api_types::certificates_v1::CertificateSigningRequest;
 use api_types::core_v1::constants::MIRROR_POD_ANNOTATION_KEY;
@@ -286,12 +287,14 @@ impl ByNode<'_> {
             claim.status.allocated_resource_statuses.clear();
             Some(claim)
         };
-        if plain(object) == plain(old) {
+        let (new, old) = (plain(object), plain(old));
+        if new == old {
             return Ok(());
         }
+        let [was, is] = differing(&old.unwrap_or_default(), &new.unwrap_or_default()).map(Value::from);
         let node = self.node;
         self.refuse(format_args!(
-            "node {node:?} is not allowed to update fields other than status.quantity and status.conditions"
+            "node {node:?} is not allowed to update fields other than status.quantity and status.conditions: -{was} +{is}"
         ))
     }
 

@@ -229,6 +229,40 @@ async fn a_status_brings_neither_labels_nor_claims() {
 }
 
 #[tokio::test]
+async fn of_a_claim_only_its_growth_is_told() {
+    let (plugin, fixture) = ((ENTRY.build)(&Settings::default()), fixture());
+    let context = fixture.context();
+    let attributes = Attributes {
+        operation: Operation::Update,
+        subresource: "status".into(),
+        ..by_node("", "persistentvolumeclaims", "c")
+    };
+    let mut old = PersistentVolumeClaim::default();
+    (old.metadata.resource_version, old.status.phase) = ("1".into(), "Bound".into());
+    type Change = fn(&mut PersistentVolumeClaim);
+    let cases: [(Change, Option<&str>); 3] = [
+        (|claim| drop(claim.status.capacity.insert("storage".into(), Default::default())), None),
+        (|claim| claim.metadata.resource_version.clear(), None),
+        (
+            |claim| claim.status.phase = "Lost".into(),
+            Some(
+                "node \"n1\" is not allowed to update fields other than status.quantity and status.conditions: \
+                 -{\"status\":{\"phase\":\"Bound\"}} +{\"status\":{\"phase\":\"Lost\"}}",
+            ),
+        ),
+    ];
+    for (change, expected) in cases {
+        let mut new = old.clone();
+        change(&mut new);
+        let outcome = plugin.mutate(&context, &attributes, Some(&mut new), Some(&old)).await;
+        match expected {
+            None => outcome.unwrap(),
+            Some(part) => refused(outcome, part),
+        }
+    }
+}
+
+#[tokio::test]
 async fn slices_are_those_of_the_nodes_own_devices() {
     let (plugin, fixture) = ((ENTRY.build)(&Settings::default()), fixture());
     let context = fixture.context();

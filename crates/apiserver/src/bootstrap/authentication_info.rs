@@ -8,6 +8,8 @@ use std::time::{Duration, SystemTime};
 use api_machinery::meta::{DeleteOptions, ObjectMeta};
 use api_types::core_v1::ConfigMap;
 use async_trait::async_trait;
+use client::{InformerOptions, Informers, Scope};
+use tokio::sync::Notify;
 
 use super::error::BootstrapError;
 use super::{ca_union, namespaces, retry};
@@ -17,7 +19,7 @@ use crate::hooks::{HookError, PostStartHook};
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";
-/// How often the ConfigMap is looked at.
+/// How often the files are looked at; the ConfigMap is, whenever somebody changes it.
 const PERIOD: Duration = Duration::from_secs(60);
 /// How soon a failed look is repeated.
 const RETRY_PERIOD: Duration = Duration::from_secs(2);
@@ -34,8 +36,15 @@ impl PostStartHook for AuthenticationInfo {
     async fn run(&self, cx: &Arc<ApiCx>) -> Result<(), HookError> {
         let context = Arc::clone(cx);
         cx.tasks().spawn_cancellable("authentication-info", async move {
+            let changed = Arc::new(Notify::new());
+            let tell = Arc::clone(&changed);
+            let informers = Informers::new(context.loopback(), InformerOptions::default());
+            let stored = informers.scoped::<ConfigMap>(&Scope::object(NAMESPACE, NAME));
+            stored.subscribe(move |_| tell.notify_one());
+            stored.start();
             let work = || publish(&context);
-            retry::repeat("Publishing how clients are authenticated", PERIOD, RETRY_PERIOD, work).await;
+            let what = "Publishing how clients are authenticated";
+            retry::repeat_when_told(what, PERIOD, RETRY_PERIOD, &changed, work).await;
         });
         Ok(())
     }

@@ -93,10 +93,12 @@ impl Keeper {
         }
     }
 
-    /// An address that this server left behind must not be used before it is ready.
+    /// An address that this server left behind must not be used before it is ready. Where nobody else serves, what is told
+    /// stays, as upstream: none at all would help nobody.
     async fn forget_former_run(&self, cx: &ApiCx) -> Result<(), BootstrapError> {
-        if cx.config().services.reconciler == EndpointReconciler::Lease {
-            self.leases.remove(&self.address.to_string()).await?;
+        let Some(others) = self.remaining(cx).await?.filter(|others| !others.is_empty()) else { return Ok(()) };
+        if endpoints::published(cx.loopback()).await?.contains(&self.address.to_string()) {
+            endpoints::publish(cx.loopback(), &others, secure_port(cx.config())).await?;
         }
         Ok(())
     }

@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use client::ClientError;
+use tokio::sync::Notify;
 
 use crate::hooks::{HookError, TryError};
 
 /// Pause between two tries.
 const PAUSE: Duration = Duration::from_secs(1);
+/// The least time between two rounds of work that somebody asks for.
+const TOLD_PAUSE: Duration = Duration::from_secs(1);
 /// How long work is tried; then the server ends.
 const LIMIT: Duration = Duration::from_secs(30);
 /// How long one try may take.
@@ -44,14 +47,30 @@ where
     A: Future<Output = Result<(), E>>,
     E: std::fmt::Display,
 {
+    repeat_when_told(what, period, after_failure, &Notify::new(), work).await;
+}
+
+/// The same, and also as soon as it is told to, unless it has just failed.
+pub(super) async fn repeat_when_told<F, A, E>(
+    what: &str,
+    period: Duration,
+    after_failure: Duration,
+    told: &Notify,
+    work: F,
+) where
+    F: Fn() -> A,
+    A: Future<Output = Result<(), E>>,
+    E: std::fmt::Display,
+{
     loop {
-        let pause = match work().await {
-            Ok(()) => period,
-            Err(error) => {
-                tracing::warn!(%error, "{what} failed");
-                after_failure
-            }
-        };
-        tokio::time::sleep(pause).await;
+        if let Err(error) = work().await {
+            tracing::warn!(%error, "{what} failed");
+            tokio::time::sleep(after_failure).await;
+            continue;
+        }
+        // Who goes back and forth with another server does so within bounds.
+        tokio::time::sleep(TOLD_PAUSE).await;
+        // Not being told is the usual way.
+        let _ = tokio::time::timeout(period.saturating_sub(TOLD_PAUSE), told.notified()).await;
     }
 }

@@ -6,7 +6,7 @@ use api_machinery::object::{Kind, KindType, Object, Unstructured};
 use api_machinery::protobuf;
 use api_machinery::reflect::Reflect;
 use api_machinery::status::ApiError;
-use api_machinery::yaml;
+use api_machinery::yaml::{self, YamlError};
 use kinds::info::ResourceInfo;
 use kinds::rules::Rules;
 
@@ -145,18 +145,19 @@ pub(crate) fn decode_into(
     needs_type: bool,
 ) -> Result<(TypeMeta, Problems), ApiError> {
     match media {
-        MediaType::Json => decode_json(expected, body, target, needs_type),
+        MediaType::Json => decode_json(expected, Text { json: body, sent: body }, target, needs_type),
         MediaType::Yaml => {
             let text = String::from_utf8_lossy(body);
-            let document = yaml::parse(&text).map_err(|error| expected.unrecognized(&error.to_string(), body))?;
+            let document = yaml::parse(&text).map_err(|error| expected.unrecognized(&not_yaml(&error), body))?;
             let json = json::encode_value(&document.value);
-            let (type_meta, mut problems) = decode_json(expected, json.as_bytes(), target, needs_type)?;
+            let text = Text { json: json.as_bytes(), sent: body };
+            let (type_meta, mut problems) = decode_json(expected, text, target, needs_type)?;
             problems.splice(0..0, document.duplicates);
             Ok((type_meta, problems))
         }
         MediaType::Cbor => {
             let text = cbor::to_json(body).map_err(|error| expected.unrecognized(&error.to_string(), body))?;
-            decode_json(expected, text.as_bytes(), target, needs_type)
+            decode_json(expected, Text { json: text.as_bytes(), sent: body }, target, needs_type)
         }
         MediaType::Protobuf => {
             let envelope = protobuf::open(body).map_err(|error| expected.unrecognized(&error.to_string(), body))?;
@@ -169,9 +170,22 @@ pub(crate) fn decode_into(
     }
 }
 
+/// Why a body is not YAML: without what files are told of beside that.
+pub(crate) fn not_yaml(error: &YamlError) -> String {
+    let place = if error.line == 0 { String::new() } else { format!("line {}: ", error.line) };
+    format!("yaml: {place}{}", error.message)
+}
+
+/// A body as JSON, and as it was sent, which is what errors show.
+#[derive(Clone, Copy)]
+struct Text<'a> {
+    json: &'a [u8],
+    sent: &'a [u8],
+}
+
 fn decode_json(
     expected: &Expected,
-    body: &[u8],
+    text: Text<'_>,
     target: &mut dyn Reflect,
     needs_type: bool,
 ) -> Result<(TypeMeta, Problems), ApiError> {
@@ -183,11 +197,16 @@ fn decode_json(
         }
         expected.unhandled(&expected.kind, &expected.version, &text)
     };
-    match json::decode(body, target) {
+    // Nothing leaves everything as it is, as Go's null does.
+    if text.json.trim_ascii() == b"null" {
+        let missing = || expected.unrecognized("Object 'Kind' is missing in 'null'", text.sent);
+        return if needs_type { Err(missing()) } else { Ok((TypeMeta::default(), Vec::new())) };
+    }
+    match json::decode(text.json, target) {
         Ok(decoded) if expected.is_named_by(&decoded.type_meta) => Ok((decoded.type_meta, decoded.problems)),
         // What is wrong with the kind is said before anything else, wherever in the text it stands.
         other => {
-            let type_meta = named_kind(expected, body, needs_type)?;
+            let type_meta = named_kind(expected, text, needs_type)?;
             let decoded = other.map_err(unhandled)?;
             Ok((type_meta, decoded.problems))
         }
@@ -195,8 +214,8 @@ fn decode_json(
 }
 
 /// What the text says it is, which fits what is expected.
-fn named_kind(expected: &Expected, body: &[u8], needs_type: bool) -> Result<TypeMeta, ApiError> {
-    let text = String::from_utf8_lossy(body);
+fn named_kind(expected: &Expected, text: Text<'_>, needs_type: bool) -> Result<TypeMeta, ApiError> {
+    let (text, body) = (String::from_utf8_lossy(text.json), text.sent);
     let type_meta = json::read_type_meta(&text).map_err(|error| {
         expected.unrecognized(&format!("couldn't get version/kind; json parse error: {error}"), body)
     })?;

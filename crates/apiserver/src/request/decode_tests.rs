@@ -78,6 +78,29 @@ fn yaml_reads_like_json() {
 }
 
 #[test]
+fn refused_yaml_is_shown_as_it_was_sent() {
+    let yaml = |body| refused(MediaType::Yaml, body);
+    let prefix = "the object provided is unrecognized (must be of type ConfigMap): ";
+    let broken = yaml("a: [");
+    assert!(broken.starts_with(&format!("{prefix}yaml: line ")) && broken.ends_with(" (613a205b)"), "{broken}");
+    assert_eq!(
+        yaml("hello"),
+        format!(
+            "{prefix}couldn't get version/kind; json parse error: {} (68656c6c6f)",
+            "json: cannot unmarshal string into Go value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }"
+        )
+    );
+    assert!(
+        yaml("apiVersion: a/b/c\nkind: ConfigMap\n")
+            .ends_with("a/b/c (61706956657273696f6e3a20612f622f630a6b696e643a20436f6e666967 ...)")
+    );
+    // Nothing at all is an object without anything in it, as JSON's null is.
+    for (media, body) in [(MediaType::Yaml, ""), (MediaType::Yaml, "# nothing\n"), (MediaType::Json, "null")] {
+        assert_eq!(refused(media, body), "", "{body}");
+    }
+}
+
+#[test]
 fn custom_objects_may_say_that_they_are_something_else() {
     let expected = Expected { group: "g.io".into(), version: "v1".into(), kind: "Thing".into() };
     let refusal = |body: &str| {

@@ -8,7 +8,7 @@ use api_machinery::status::ApiError;
 use api_machinery::yaml;
 use component_base::Gates;
 
-use super::decode::SCHEME;
+use super::decode::{SCHEME, not_yaml};
 use super::query::Query;
 use crate::negotiate::MediaType;
 
@@ -97,7 +97,7 @@ fn from_body(body: &[u8], media: MediaType, versions: BodyVersions) -> Result<(D
         }
         MediaType::Json => json::decode(body, &mut options).map_err(|error| bad(error.to_string()))?.type_meta,
         MediaType::Yaml => {
-            let document = yaml::parse(&String::from_utf8_lossy(body)).map_err(|error| bad(error.to_string()))?;
+            let document = yaml::parse(&String::from_utf8_lossy(body)).map_err(|error| bad(not_yaml(&error)))?;
             let text = json::encode_value(&document.value);
             json::decode(text.as_bytes(), &mut options).map_err(|error| bad(error.to_string()))?.type_meta
         }

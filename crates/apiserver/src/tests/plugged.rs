@@ -1,8 +1,11 @@
 //! What plugs into the server: discovery, OpenAPI, reviews, and the objects that every cluster has.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use base::{TaskGroup, TokioClock};
 use serde_json::Value;
+use storage::{Backend, Memory, MemoryOptions};
 
 use super::harness::Api;
 
@@ -283,4 +286,45 @@ async fn every_step_of_the_start_has_a_check() {
             assert_eq!(api.get(&format!("/{endpoint}/poststarthook/{name}")).await.code, code, "{name}");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_extension_servers_need_is_put_right_at_once() {
+    let api = ready().await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
+    assert_eq!(api.delete(path).await.code, 200);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(api.get(path).await.code, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_address_of_a_former_run_is_not_told_before_the_server_is_ready() {
+    let tasks = TaskGroup::new("store");
+    let backend: Arc<dyn Backend> = Memory::new(MemoryOptions::default(), TokioClock::shared(), &tasks);
+    let start = |seed: u64, address: &'static str| {
+        let backend = Arc::clone(&backend);
+        async move { Api::over(&backend, seed, |config| config.advertise_address = address.parse().unwrap()).await }
+    };
+    let (former, other) = (start(1, "10.0.0.1").await, start(2, "10.0.0.2").await);
+    let told = async |api: &Api| {
+        let slice = api.get("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes").await.json();
+        let endpoints = slice["endpoints"].as_array().cloned().unwrap_or_default();
+        endpoints.iter().map(|endpoint| endpoint["addresses"][0].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    former.wait_until_ready().await;
+    other.wait_until_ready().await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(told(&other).await, ["10.0.0.1", "10.0.0.2"]);
+    drop(former);
+    let again = start(3, "10.0.0.1").await;
+    let mut seen = Vec::new();
+    for _ in 0..100 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        seen.push(told(&other).await.len());
+    }
+    again.wait_until_ready().await;
+    assert!(seen.contains(&1), "{seen:?}");
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    assert_eq!(told(&other).await, ["10.0.0.1", "10.0.0.2"]);
 }

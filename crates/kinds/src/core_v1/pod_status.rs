@@ -15,7 +15,7 @@ use crate::address_warnings;
 use crate::addresses;
 use crate::field_rules::{self as rules, IMMUTABLE};
 use crate::gates::RESTART_ALL_CONTAINERS;
-use crate::pod_spec::validation as pod_spec;
+use crate::pod_spec::{node_allocatable, validation as pod_spec};
 
 const NOT_NEGATIVE: &str = "must be a non-negative integer";
 const MAX_MESSAGE_BYTES: usize = 1024;
@@ -116,6 +116,7 @@ pub(super) fn validate(pod: &Pod, old: &Pod, gates: &Gates) -> ErrorList {
     validate_states(&path, pod, old, gates, &mut errors);
     validate_claims(&path.child("resourceClaimStatuses"), pod, &mut errors);
     validate_extended_claim(&path.child("extendedResourceClaimStatus"), pod, &mut errors);
+    node_allocatable::validate_claims(&path.child("nodeAllocatableResourceClaimStatuses"), pod, &mut errors);
     validate_addresses(&path, &pod.status, &old.status, gates, &mut errors);
     for (field, statuses, containers) in lists(&path, pod) {
         validate_users(&field, pod, statuses, &mut errors);

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use api_machinery::field_path::{BadValue, ErrorList, Path};
 use api_machinery::names;
 use api_machinery::reflect::{Reflect, equal};
-use api_types::core_v1::constants::resource_name;
 use api_types::resource_v1::{Counter, Device, DeviceAttribute, DeviceTaint, NodeAllocatableResourceMapping};
 use cel::kubernetes::SemverValue;
 
 use super::capacity_validation;
 use super::values::{self, Unique, entry, fits};
+use crate::pod_spec::node_allocatable::{NOT_ALLOCATABLE, is_allocatable};
 use crate::pod_spec::validation::{NodeValues, node_selector};
 use crate::{field_rules as rules, internal_json};
 
@@ -247,12 +247,6 @@ pub(super) fn validate_conditions(
     }
 }
 
-/// What a node has that pods are given of.
-fn is_allocatable(name: &str) -> bool {
-    use resource_name::{CPU, EPHEMERAL_STORAGE, MEMORY};
-    [CPU, MEMORY, EPHEMERAL_STORAGE].contains(&name) || name.starts_with("hugepages-")
-}
-
 fn validate_mapping(
     path: &Path,
     name: &str,
@@ -261,7 +255,7 @@ fn validate_mapping(
     errors: &mut ErrorList,
 ) {
     if !is_allocatable(name) {
-        errors.push(path.invalid(name, "must be a node allocatable resource name"));
+        errors.push(path.invalid(name, NOT_ALLOCATABLE));
     }
     let path = entry(path, name);
     if mapping.capacity_key.is_none() && mapping.allocation_multiplier.is_none() {
