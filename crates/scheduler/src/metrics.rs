@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use component_base::metrics::{Counters, Desc, Gauges, Histograms, Metrics, Stability, exponential};
+use component_base::metrics::{Counter, Counters, Desc, Gauges, Histograms, Metrics, Stability, exponential};
 
 use crate::cache::CacheSize;
 
 const ATTEMPT_SECONDS: &[f64] = &exponential::<15>(0.001, 2.0);
 const SLI_SECONDS: &[f64] = &exponential::<20>(0.01, 2.0);
 const POINT_SECONDS: &[f64] = &exponential::<12>(0.0001, 2.0);
+const PLUGIN_SECONDS: &[f64] = &exponential::<20>(0.000_01, 1.5);
+const BATCH_SECONDS: &[f64] = &exponential::<12>(0.000_01, 2.0);
+const CONDITIONS_SECONDS: &[f64] = &exponential::<14>(0.1, 2.0);
 const ATTEMPTS: &[f64] = &exponential::<5>(1.0, 2.0);
 const VICTIMS: &[f64] = &exponential::<7>(1.0, 2.0);
 
@@ -161,6 +164,60 @@ const BATCH_FLUSHED: Desc =
     Desc::new("scheduler_batch_cache_flushed_total", "Rankings of nodes that were dropped, by why.", Stability::Alpha)
         .labels(&["profile", "reason"]);
 
+const GOROUTINES: Desc = Desc::new(
+    "scheduler_goroutines",
+    "Tasks and threads at work beside the scheduling loop, by what they do.",
+    Stability::Beta,
+)
+.labels(&["operation"]);
+const EVALUATIONS: Desc = Desc::new(
+    "scheduler_plugin_evaluation_total",
+    "How often plugins were asked, by extension point: PreFilter, Filter, PreScore and Score only.",
+    Stability::Beta,
+)
+.labels(&["plugin", "extension_point", "profile"]);
+const PLUGIN_DURATION: Desc = Desc::new(
+    "scheduler_plugin_execution_duration_seconds",
+    "How long one plugin took at one extension point.",
+    Stability::Alpha,
+)
+.labels(&["plugin", "extension_point", "status"])
+.buckets(PLUGIN_SECONDS);
+const HINT_DURATION: Desc = Desc::new(
+    "scheduler_queueing_hint_execution_duration_seconds",
+    "How long a plugin took to say whether an event is worth another attempt of a pod.",
+    Stability::Alpha,
+)
+.labels(&["plugin", "event", "hint"])
+.buckets(PLUGIN_SECONDS);
+const NODE_HINT_DURATION: Desc = Desc::new(
+    "scheduler_get_node_hint_duration_seconds",
+    "How long it took to look for a node that a pod before had left to try first.",
+    Stability::Alpha,
+)
+.labels(&["hinted", "profile"])
+.buckets(BATCH_SECONDS);
+const STORE_DURATION: Desc = Desc::new(
+    "scheduler_store_schedule_results_duration_seconds",
+    "How long it took to keep a ranking of nodes for the next pod.",
+    Stability::Alpha,
+)
+.labels(&["profile"])
+.buckets(BATCH_SECONDS);
+const CONDITIONS_ALLOCATIONS: Desc = Desc::new(
+    "scheduler_dra_bindingconditions_allocations_total",
+    "Attempts to bind pods to devices that wait for conditions, by driver and how they ended.",
+    Stability::Alpha,
+)
+.labels(&["profile", "driver", "status"]);
+const CONDITIONS_WAIT: Desc = Desc::new(
+    "scheduler_dra_bindingconditions_wait_duration_seconds",
+    "How long pods waited for the conditions of devices, by driver and how that ended.",
+    Stability::Alpha,
+)
+.labels(&["profile", "driver", "status"])
+.buckets(CONDITIONS_SECONDS);
+
 /// What is done with the volumes of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum VolumeStage {
@@ -212,6 +269,26 @@ pub struct SchedulerMetrics {
     calls: Counters,
     call_duration: Histograms,
     calls_waiting: Gauges,
+    goroutines: Gauges,
+    evaluations: Counters,
+    plugin_duration: Histograms,
+    hint_duration: Histograms,
+    node_hint_duration: Histograms,
+    store_duration: Histograms,
+    conditions_allocations: Counters,
+    conditions_wait: Histograms,
+}
+
+/// Somebody who is at work, as long as this is held.
+pub(crate) struct AtWork {
+    goroutines: Gauges,
+    operation: &'static str,
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.goroutines.with(&[self.operation]).add(-1.0);
+    }
 }
 
 /// How an attempt ended.
@@ -268,6 +345,14 @@ impl SchedulerMetrics {
             calls: metrics.counters(&CALLS),
             call_duration: metrics.histograms(&CALL_DURATION),
             calls_waiting: metrics.gauges(&CALLS_WAITING),
+            goroutines: metrics.gauges(&GOROUTINES),
+            evaluations: metrics.counters(&EVALUATIONS),
+            plugin_duration: metrics.histograms(&PLUGIN_DURATION),
+            hint_duration: metrics.histograms(&HINT_DURATION),
+            node_hint_duration: metrics.histograms(&NODE_HINT_DURATION),
+            store_duration: metrics.histograms(&STORE_DURATION),
+            conditions_allocations: metrics.counters(&CONDITIONS_ALLOCATIONS),
+            conditions_wait: metrics.histograms(&CONDITIONS_WAIT),
         }
     }
 
@@ -280,6 +365,45 @@ impl SchedulerMetrics {
     /// The plugins of an extension point have run; `status` is how they ended.
     pub(crate) fn point(&self, point: &str, profile: &str, status: &str, took: Duration) {
         self.points.with(&[point, status, profile]).observe(took.as_secs_f64());
+    }
+
+    /// Counts how often a plugin of a profile is asked at a point.
+    pub(crate) fn evaluations(&self, plugin: &str, point: &str, profile: &str) -> Counter {
+        self.evaluations.with(&[plugin, point, profile])
+    }
+
+    /// A plugin has run at a point; `status` is what it said.
+    pub(crate) fn plugin_ran(&self, plugin: &str, point: &str, status: &str, took: Duration) {
+        self.plugin_duration.with(&[plugin, point, status]).observe(took.as_secs_f64());
+    }
+
+    /// A plugin has said whether an event is worth another attempt.
+    pub(crate) fn hinted(&self, plugin: &str, event: &str, is_worth_it: bool, took: Duration) {
+        let hint = if is_worth_it { "Queue" } else { "QueueSkip" };
+        self.hint_duration.with(&[plugin, event, hint]).observe(took.as_secs_f64());
+    }
+
+    /// A node to try first was looked for.
+    pub(crate) fn hint_looked_for(&self, profile: &str, is_found: bool, took: Duration) {
+        let hinted = if is_found { "hint" } else { "no_hint" };
+        self.node_hint_duration.with(&[hinted, profile]).observe(took.as_secs_f64());
+    }
+
+    /// A ranking of nodes was kept, or there was none to keep.
+    pub(crate) fn results_stored(&self, profile: &str, took: Duration) {
+        self.store_duration.with(&[profile]).observe(took.as_secs_f64());
+    }
+
+    /// A pod has waited for a driver's devices; `status` is how that ended.
+    pub(crate) fn conditions_awaited(&self, profile: &str, driver: &str, status: &str, took: Duration) {
+        self.conditions_allocations.with(&[profile, driver, status]).inc();
+        self.conditions_wait.with(&[profile, driver, status]).observe(took.as_secs_f64());
+    }
+
+    /// Somebody is at work beside the loop, until this is dropped.
+    pub(crate) fn at_work(&self, operation: &'static str) -> AtWork {
+        self.goroutines.with(&[operation]).add(1.0);
+        AtWork { goroutines: self.goroutines.clone(), operation }
     }
 
     /// A pod has waited for `Permit` plugins; `status` is how that ended.

@@ -9,9 +9,10 @@ use api_types::scheduler_config_v1::{KubeSchedulerConfiguration, KubeSchedulerPr
 use component_base::{Feature, Gates};
 
 use crate::framework::{
-    At, BuildCx, Descriptor, MAX_SCORE, Plugin, PluginError, PluginMask, Profile, QueueSort, Registration, Sign,
-    registrations_of,
+    At, BuildCx, Descriptor, MAX_SCORE, Plugin, PluginError, PluginMask, PluginMetrics, Profile, QueueSort,
+    Registration, Sign, names, registrations_of,
 };
+use crate::metrics::SchedulerMetrics;
 use crate::plugin_args::{ArgsError, PluginArgs};
 use crate::plugins::FIT;
 use crate::plugins::extender::{self, ExtenderError};
@@ -138,6 +139,7 @@ struct Assembly<'a> {
     lists: Plugins,
     built: Vec<Plugin>,
     gates: &'a Gates,
+    metrics: &'a Arc<SchedulerMetrics>,
 }
 
 /// Every list of a profile, by the name of its point.
@@ -164,7 +166,7 @@ fn lists(plugins: &Plugins) -> [(&'static str, &PluginSet); 15] {
 impl<'a> Assembly<'a> {
     fn new(config: &'a KubeSchedulerProfile, plugins: &[Descriptor], cx: &'a BuildCx) -> Result<Self, AssemblyError> {
         let lists_of = config.plugins.clone().unwrap_or_default();
-        let mut assembly = Self { config, lists: lists_of, built: Vec::new(), gates: &cx.gates };
+        let mut assembly = Self { config, lists: lists_of, built: Vec::new(), gates: &cx.gates, metrics: &cx.metrics };
         for (place, one) in config.plugin_config.iter().enumerate() {
             if config.plugin_config.iter().take(place).any(|other| other.name == one.name) {
                 return Err(AssemblyError::RepeatedConfig(one.name.clone()));
@@ -317,7 +319,9 @@ impl<'a> Assembly<'a> {
             places(&pre_filter).chain(places(&filter)).chain(places(&pre_score)).chain(places(&score)).collect();
         let is_pure = extenders.is_empty() && remote_filter.is_empty() && remote_score.is_empty();
         let signs = if is_pure { self.signs(decides) } else { Vec::new() };
+        let counted = [names(&pre_filter), names(&filter), names(&pre_score), names(&score)];
         Ok(Profile {
+            measured: PluginMetrics::new(self.metrics, name, counted),
             name: name.to_owned(),
             percentage_of_nodes_to_score: self.config.percentage_of_nodes_to_score,
             pre_enqueue: points!("PreEnqueue", pre_enqueue => pre_enqueue),

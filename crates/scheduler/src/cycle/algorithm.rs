@@ -8,7 +8,7 @@ use base::Rng;
 use tokio::time::Instant;
 
 use super::batching::{Batch, Counted, LastNode};
-use crate::framework::{Code, CycleCx, CycleState, Diagnosis, Profile, Restriction, Status, StatusResult};
+use crate::framework::{Asked, Code, CycleCx, CycleState, Diagnosis, FilterTally, Profile, Restriction, Status};
 use crate::known_answers::ShapeAnswers;
 use crate::metrics::SchedulerMetrics;
 use crate::node_info::NodeView;
@@ -100,14 +100,18 @@ impl<'a> Search<'a> {
         let counted = Counted { metrics: self.metrics, profile: &self.profile.name };
         let mut hinted = None;
         let mut hint = |state: &CycleState| {
+            let asked = Instant::now();
             hinted = batch.hint(signature.as_ref(), now, |node| self.last_node(state, pod, node), &counted);
+            self.metrics.hint_looked_for(&self.profile.name, hinted.is_some(), asked.elapsed());
             hinted.clone()
         };
         let found = self.feasible(pod, Look::NominatedFirst, start, known, &mut hint);
         let decided = found.and_then(|found| self.choose(pod, found, known, signature.is_some()));
         match decided {
             Ok((decision, others)) => {
+                let chosen = Instant::now();
                 batch.chose(signature, &decision.node, hinted.as_deref(), others, now, &counted);
+                self.metrics.results_stored(&self.profile.name, chosen.elapsed());
                 Ok(decision)
             }
             Err(no_fit) => {
@@ -166,6 +170,7 @@ impl<'a> Search<'a> {
             return Err(NoFit::Failed(Status::unschedulable("no nodes available to schedule pods")));
         }
         let mut state = CycleState::default();
+        state.is_sampled = self.profile.measured.begins_sample();
         let mut diagnosis = Box::new(Diagnosis { nodes: self.cx.snapshot.len(), ..Diagnosis::default() });
         let pre_filter = || self.profile.run_pre_filter(self.cx, &mut state, pod, &mut diagnosis);
         let restriction = match self.profile.timed(self.metrics, "PreFilter", pre_filter) {
@@ -233,7 +238,8 @@ impl<'a> Search<'a> {
         let wanted = if !chooses { 1 } else { wanted_feasible(count, self.percentage) };
         let local = self.profile.local_filters();
         let feasible = Vec::with_capacity(wanted);
-        let mut pass = Pass { search: self, state, pod, diagnosis, known, local, feasible, failure: None };
+        let tally = FilterTally::default();
+        let mut pass = Pass { search: self, state, pod, diagnosis, known, local, feasible, failure: None, tally };
         let passes_over_full = self.profile.filter.iter().any(|at| at.name == plugins::FIT);
         let mut full = Vec::new();
         let mut places = (0..count).map(|step| (*start + step) % count);
@@ -262,6 +268,7 @@ impl<'a> Search<'a> {
         if pass.feasible.is_empty() && pass.failure.is_none() {
             pass.look_at(&full);
         }
+        self.profile.count_filters(&pass.tally, state.skip_filter);
         pass.failure.map_or(Ok(pass.feasible), Err)
     }
 
@@ -300,6 +307,8 @@ struct Pass<'a, 'b> {
     local: usize,
     feasible: Vec<NodeView<'a>>,
     failure: Option<Status>,
+    /// How often the filters were asked.
+    tally: FilterTally,
 }
 
 /// New threads are not worth it for fewer nodes each.
@@ -333,7 +342,8 @@ impl<'a> Pass<'a, '_> {
         }
     }
 
-    fn note(&mut self, node: NodeView<'a>, verdict: StatusResult) {
+    fn note(&mut self, node: NodeView<'a>, Asked { filters, outcome: verdict }: Asked) {
+        self.tally.add(&filters);
         if self.failure.is_some() {
             return;
         }
@@ -353,15 +363,13 @@ impl<'a> Pass<'a, '_> {
     }
 
     /// The filters' word. Where pods wait for the node, what is known of the node alone does not help.
-    fn verdict(&self, node: NodeView<'_>) -> StatusResult {
+    fn verdict(&self, node: NodeView<'_>) -> Asked {
         if !self.search.nominated_to(node).is_empty() {
-            return self.search.run_filters(self.state, self.pod, node);
+            // Counted where the filters are run with those pods and without.
+            return Asked { filters: 0..0, outcome: self.search.run_filters(self.state, self.pod, node) };
         }
-        let profile = self.search.profile;
-        if self.known.fits(node) {
-            return profile.run_filters_from(self.local, self.state, self.pod, node);
-        }
-        profile.run_filters(self.state, self.pod, node)
+        let first = if self.known.fits(node) { self.local } else { 0 };
+        self.search.profile.run_filters_from(first, self.state, self.pod, node)
     }
 }
 

@@ -12,7 +12,8 @@ use tokio::time::Instant;
 use super::Scheduler;
 use super::failure::Failure;
 use crate::framework::{
-    At, Bound, ClusterEvent, CycleState, EventObject, Nomination, Parked, PreBind, PreBinding, Profile, Status,
+    At, Bound, ClusterEvent, CycleState, EventObject, Nomination, Parked, PreBind, PreBinding, Profile, SKIP, Started,
+    Status,
 };
 use crate::metrics::AttemptResult;
 use crate::pod_info::PodInfo;
@@ -51,6 +52,7 @@ impl BindingCycle {
     /// Writes it, or takes it back. `turn` is one of the places of those who write; it is given to others while the pod
     /// waits for something else than the API server.
     pub(super) async fn run(self, mut turn: Option<OwnedSemaphorePermit>) {
+        let _binding = self.scheduler.metrics.at_work("binding");
         match self.bind(&mut turn).await {
             Ok(()) => self.succeed(),
             Err(status) => self.undo(&status).await,
@@ -134,7 +136,10 @@ impl BindingCycle {
         stop: &CancellationToken,
         failure: &Mutex<Option<Status>>,
     ) {
-        if let Err(status) = at.plugin.pre_bind(&self.state, &self.pod.info, &self.node, stop).await {
+        let started = Started::now(self.state.is_sampled);
+        let done = at.plugin.pre_bind(&self.state, &self.pod.info, &self.node, stop).await;
+        self.profile.measured.ran(started, "PreBind", at.name, Status::label(&done));
+        if let Err(status) = done {
             failure.lock().get_or_insert_with(|| status.wrap(&format!("running PreBind plugin {:?}", at.name)));
             stop.cancel();
         }
@@ -168,7 +173,11 @@ impl BindingCycle {
             return Ok(());
         }
         for at in &self.profile.bind {
-            match at.plugin.bind(info, &self.node).await {
+            let started = Started::now(self.state.is_sampled);
+            let bound = at.plugin.bind(info, &self.node).await;
+            let label = if matches!(bound, Ok(Bound::Skip)) { SKIP } else { Status::label(&bound) };
+            self.profile.measured.ran(started, "Bind", at.name, label);
+            match bound {
                 Ok(Bound::Done) => return Ok(()),
                 Ok(Bound::Skip) => {}
                 Err(status) => return Err(status.wrap(&format!("running Bind plugin {:?}", at.name))),
@@ -207,9 +216,13 @@ impl BindingCycle {
             let since = scheduler.clock.monotonic().saturating_duration_since(first);
             scheduler.metrics.bound(self.pod.attempts, since, self.pod.flushed);
         }
+        let (measured, began) = (&self.profile.measured, Instant::now());
         for at in &self.profile.post_bind {
+            let started = Started::now(self.state.is_sampled);
             at.plugin.post_bind(info, &self.node);
+            measured.ran(started, "PostBind", at.name, "Success");
         }
+        measured.point("PostBind", &self.profile.name, began);
     }
 
     /// Gives the room back, tells the pods that wait for room, and puts the pod back into the queue. A pod that was rejected

@@ -21,6 +21,8 @@ mod group_tests;
 mod handlers;
 mod inquiry;
 #[cfg(test)]
+mod metrics_tests;
+#[cfg(test)]
 mod permit_tests;
 #[cfg(test)]
 mod pre_bind_tests;

@@ -53,6 +53,8 @@ pub struct CycleState {
     pub skip_filter: PluginMask,
     /// Plugins whose scores have nothing to say about this pod.
     pub skip_score: PluginMask,
+    /// Whether it is noted how long each plugin takes in this cycle.
+    pub(crate) is_sampled: bool,
 }
 
 impl CycleState {

@@ -7,6 +7,7 @@ mod cycle_state;
 mod diagnosis;
 mod event;
 mod placements;
+mod plugin_metrics;
 mod pod_groups;
 mod points;
 mod pre_binding;
@@ -26,6 +27,8 @@ pub use event::{
     pod_update_events,
 };
 pub use placements::{GroupCx, PlacedMember, Placement, PlacementGenerate, PlacementScore, Proposal};
+pub use plugin_metrics::PluginMetrics;
+pub(crate) use plugin_metrics::{Asked, FilterTally, SKIP, Started, names};
 pub(crate) use pod_groups::{GANG_SCHEDULING, GENERIC_WORKLOAD, GROUP_PREEMPTION, TOPOLOGY_AWARE_GROUPS};
 pub use pod_groups::{GroupKey, GroupSize, PodGroups};
 pub use points::{

@@ -14,6 +14,7 @@ use super::cycle_state::{CycleState, PluginMask};
 use super::diagnosis::Diagnosis;
 use super::event::{Action, Registration, Resource};
 use super::placements::{PlacementGenerate, PlacementScore};
+use super::plugin_metrics::{Asked, FilterTally, PluginMetrics, Started};
 use super::points::{
     Bind, CycleCx, Filter, MAX_SCORE, Nomination, Permit, Permitted, Plugin, PostBind, PostFilter, PostFilterCx,
     PostFiltered, PreBind, PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored, QueueSort, Reserve, Score,
@@ -84,6 +85,8 @@ pub struct Profile {
     pub registrations: Vec<(&'static str, Registration)>,
     /// What makes pods the same to all plugins that decide; nothing where they never are.
     pub signs: Vec<Sign>,
+    /// What is measured of the plugins.
+    pub measured: PluginMetrics,
 }
 
 /// The nodes that the pre-filters left.
@@ -155,8 +158,11 @@ impl Profile {
         let mut restriction = Restriction::default();
         let mut rejected = None;
         let mut skip = PluginMask::default();
-        for at in &self.pre_filter {
-            match at.plugin.pre_filter(cx, state, pod) {
+        for (place, at) in self.pre_filter.iter().enumerate() {
+            let started = Started::now(state.is_sampled);
+            let found = at.plugin.pre_filter(cx, state, pod);
+            self.measured.pre_filtered(place, started, at.name, &found);
+            match found {
                 Ok(PreFiltered::All) => {}
                 Ok(PreFiltered::Skip) => skip.insert(at.place),
                 Ok(PreFiltered::Only(nodes)) => restriction.narrow(at.name, nodes),
@@ -178,7 +184,11 @@ impl Profile {
     /// # Errors
     /// With that filter's status.
     pub fn run_filters(&self, state: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> StatusResult {
-        self.run_filters_from(0, state, pod, node)
+        let Asked { filters, outcome } = self.run_filters_from(0, state, pod, node);
+        let mut tally = FilterTally::default();
+        tally.add(&filters);
+        self.count_filters(&tally, state.skip_filter);
+        outcome
     }
 
     /// How many filters come before the first that is not local.
@@ -199,25 +209,29 @@ impl Profile {
         self.filter.iter().all(|at| at.plugin.is_local_for(pod))
     }
 
-    /// Runs the filters behind the first few.
+    /// Runs the filters behind the first few; who asks for many nodes counts them all at once.
     pub(crate) fn run_filters_from(
         &self,
         first: usize,
         state: &CycleState,
         pod: &PodInfo,
         node: NodeView<'_>,
-    ) -> StatusResult {
-        for at in self.filter.iter().skip(first) {
+    ) -> Asked {
+        for (place, at) in self.filter.iter().enumerate().skip(first) {
             if state.skip_filter.contains(at.place) {
                 continue;
             }
-            if let Err(status) = at.plugin.filter(state, pod, node) {
+            let started = Started::now(state.is_sampled);
+            let verdict = at.plugin.filter(state, pod, node);
+            self.measured.ran(started, "Filter", at.name, Status::label(&verdict));
+            if let Err(status) = verdict {
                 let status = status.by(at.name);
                 let failed = !status.code.is_rejection();
-                return Err(if failed { status.wrap(&format!("running {:?} filter plugin", at.name)) } else { status });
+                let status = if failed { status.wrap(&format!("running {:?} filter plugin", at.name)) } else { status };
+                return Asked { filters: first..place + 1, outcome: Err(status) };
             }
         }
-        Ok(())
+        Asked { filters: first..self.filter.len(), outcome: Ok(()) }
     }
 
     /// Runs the filters with the pods that wait for this node, and without: both must hold, as it is not known
@@ -290,7 +304,10 @@ impl Profile {
         let mut reasons: Vec<Reason> = Vec::new();
         let mut nomination = Nomination::Keep;
         for at in &self.post_filter {
+            let started = Started::now(state.is_sampled);
             let found = at.plugin.post_filter(cx, state, pod).await;
+            let label = found.status.as_ref().map_or("Success", |status| status.code.name());
+            self.measured.ran(started, "PostFilter", at.name, label);
             let Some(status) = found.status else { return found };
             let status = status.by(at.name);
             if status.code != Code::Unschedulable {
@@ -343,8 +360,10 @@ impl Profile {
         nodes: &[NodeView<'_>],
     ) -> StatusResult {
         let mut skip = PluginMask::default();
-        for at in &self.pre_score {
+        for (place, at) in self.pre_score.iter().enumerate() {
+            let started = Started::now(state.is_sampled);
             let scored = at.plugin.pre_score(cx, state, pod, nodes);
+            self.measured.pre_scored(place, started, at.name, &scored);
             if scored.map_err(|status| status.wrap(&format!("running PreScore plugin {:?}", at.name)))?
                 == PreScored::Skip
             {
@@ -369,15 +388,25 @@ impl Profile {
         let skip = state.skip_score;
         let mut totals = vec![0; nodes.len()];
         let mut scores = Vec::with_capacity(nodes.len());
-        for at in self.score.iter().filter(|at| !skip.contains(at.place)) {
+        for (place, at) in self.score.iter().enumerate().filter(|(_, at)| !skip.contains(at.place)) {
             scores.clear();
             let mut known = if at.plugin.is_local() { known.scores_of(at.place) } else { None };
+            let mut asked = 0;
             for node in nodes {
-                let compute = || at.plugin.score(state, pod, *node);
+                let mut compute = || {
+                    asked += 1;
+                    let started = Started::now(state.is_sampled);
+                    let score = at.plugin.score(state, pod, *node);
+                    self.measured.ran(started, "Score", at.name, Status::label(&score));
+                    score
+                };
                 let score = if let Some(known) = &mut known { known.get(*node, compute) } else { compute() };
                 scores.push(score.map_err(|status| score_failure(at.name, &status))?);
             }
+            self.measured.scored(place, asked);
+            let started = Started::now(state.is_sampled);
             at.plugin.normalize(state, pod, nodes, &mut scores);
+            self.measured.ran(started, "ScoreExtensionNormalize", at.name, "Success");
             for (total, score) in totals.iter_mut().zip(&scores) {
                 if !(0..=MAX_SCORE).contains(score) {
                     return Err(out_of_range(at.name, *score));
@@ -394,7 +423,10 @@ impl Profile {
     /// With the first rejection or failure.
     pub fn run_reserve(&self, state: &mut CycleState, pod: &PodInfo, node: &str) -> StatusResult {
         for at in &self.reserve {
-            at.plugin.reserve(state, pod, node).map_err(|status| {
+            let started = Started::now(state.is_sampled);
+            let reserved = at.plugin.reserve(state, pod, node);
+            self.measured.ran(started, "Reserve", at.name, Status::label(&reserved));
+            reserved.map_err(|status| {
                 let status = status.by(at.name);
                 let failed = !status.code.is_rejection();
                 if failed { status.wrap(&format!("running Reserve plugin {:?}", at.name)) } else { status }
@@ -415,7 +447,11 @@ impl Profile {
     ) -> Result<Vec<(&'static str, Duration)>, Status> {
         let mut waits = Vec::new();
         for at in &self.permit {
-            match at.plugin.permit(state, pod, node) {
+            let started = Started::now(state.is_sampled);
+            let permitted = at.plugin.permit(state, pod, node);
+            let label = if matches!(permitted, Ok(Permitted::Wait(_))) { "Wait" } else { Status::label(&permitted) };
+            self.measured.ran(started, "Permit", at.name, label);
+            match permitted {
                 Ok(Permitted::Now) => {}
                 Ok(Permitted::Wait(timeout)) => waits.push((at.name, timeout)),
                 Err(status) if status.code.is_rejection() => return Err(status.by(at.name)),
@@ -427,9 +463,13 @@ impl Profile {
 
     /// Takes the choice back, in reverse order.
     pub fn run_unreserve(&self, state: &CycleState, pod: &PodInfo, node: &str) {
+        let began = Instant::now();
         for at in self.reserve.iter().rev() {
+            let started = Started::now(state.is_sampled);
             at.plugin.unreserve(state, pod, node);
+            self.measured.ran(started, "Unreserve", at.name, "Success");
         }
+        self.measured.point("Unreserve", &self.name, began);
     }
 }
 

@@ -190,7 +190,7 @@ fn compare(profile: &Profile, cx: CycleCx<'_>, info: &PodInfo, known: &mut Shape
         let fresh = profile.run_filters(&state, info, view);
         if known.fits(view) {
             hits += 1;
-            let remembered = text(profile.run_filters_from(profile.local_filters(), &state, info, view));
+            let remembered = text(profile.run_filters_from(profile.local_filters(), &state, info, view).outcome);
             assert_eq!(remembered, text(fresh.clone()), "{what}, filters on {}", view.name);
         } else if fresh.is_ok() {
             known.note_fit(view);

@@ -79,11 +79,12 @@ impl SchedulingQueue {
         metrics: Arc<SchedulerMetrics>,
     ) -> Option<Self> {
         let origin = gates.enabled(EARLY).then(|| clock.monotonic());
+        let rules = Rules::of(profiles, &metrics)?;
         Some(Self {
             state: Mutex::new(State::new(options, metrics, origin)),
             ready: Notify::new(),
             nominator: Nominator::default(),
-            rules: Rules::of(profiles)?,
+            rules,
             clock,
         })
     }

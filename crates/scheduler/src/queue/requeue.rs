@@ -2,8 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::time::Instant;
 
 use crate::framework::{ClusterEvent, EventObject, Hint, PreEnqueue, Profile, QueueSort, Registration, Status};
+use crate::metrics::SchedulerMetrics;
 use crate::pod_info::PodInfo;
 use crate::queued_pod::QueuedPod;
 
@@ -22,6 +26,17 @@ pub(super) enum Requeue {
 pub(super) struct Rules {
     profiles: HashMap<String, ProfileRules>,
     sort: Arc<dyn QueueSort>,
+    metrics: Arc<SchedulerMetrics>,
+    /// Which hints and gates are samples.
+    hints: AtomicU64,
+    gates: AtomicU64,
+}
+
+/// It is noted of one in so many how long it took.
+const CALLS_FOR_SAMPLE: u64 = 10;
+
+fn is_sample(calls: &AtomicU64) -> bool {
+    calls.fetch_add(1, Ordering::Relaxed).is_multiple_of(CALLS_FOR_SAMPLE)
 }
 
 #[derive(Default)]
@@ -32,13 +47,15 @@ struct ProfileRules {
 
 impl Rules {
     /// The rules of these profiles; the order of the queue is the first one's. None without profiles.
-    pub(super) fn of(profiles: &[Arc<Profile>]) -> Option<Self> {
+    pub(super) fn of(profiles: &[Arc<Profile>], metrics: &Arc<SchedulerMetrics>) -> Option<Self> {
         let sort = Arc::clone(&profiles.first()?.queue_sort);
         let rules = |profile: &Arc<Profile>| ProfileRules {
             registrations: profile.registrations.clone(),
             pre_enqueue: profile.pre_enqueue.iter().map(|at| (at.name, Arc::clone(&at.plugin))).collect(),
         };
-        Some(Self { profiles: profiles.iter().map(|profile| (profile.name.clone(), rules(profile))).collect(), sort })
+        let profiles = profiles.iter().map(|profile| (profile.name.clone(), rules(profile))).collect();
+        let (hints, gates) = (AtomicU64::new(0), AtomicU64::new(0));
+        Some(Self { profiles, sort, metrics: Arc::clone(metrics), hints, gates })
     }
 
     /// The order of the active queue.
@@ -70,8 +87,7 @@ impl Rules {
             if !pending && !pod.unschedulable_plugins.contains(plugin) {
                 continue;
             }
-            let hint = registration.hint.as_ref().map_or(Hint::Queue, |hint| hint(&pod.info.pod, object));
-            match hint {
+            match self.hint(plugin, registration, pod, event, object) {
                 Hint::Skip => {}
                 Hint::Queue if pending => return Requeue::Now,
                 Hint::Queue if pod.pending_plugins.is_empty() => return Requeue::AfterBackoff,
@@ -81,13 +97,44 @@ impl Rules {
         decision
     }
 
+    /// What an event means to a plugin that rejected the pod.
+    fn hint(
+        &self,
+        plugin: &str,
+        registration: &Registration,
+        pod: &QueuedPod,
+        event: &ClusterEvent,
+        object: &EventObject,
+    ) -> Hint {
+        let started = is_sample(&self.hints).then(Instant::now);
+        let hint = registration.hint.as_ref().map_or(Hint::Queue, |hint| hint(&pod.info.pod, object));
+        if let Some(started) = started {
+            self.metrics.hinted(plugin, &event.label(), hint == Hint::Queue, started.elapsed());
+        }
+        hint
+    }
+
     /// Runs the pre-enqueue plugins; the one that held the pod back before goes first.
     pub(super) fn gate(&self, info: &PodInfo, before: Option<&'static str>) -> Result<(), Status> {
-        let Some(profile) = self.profiles.get(&info.pod.spec.scheduler_name) else { return Ok(()) };
+        let name = &info.pod.spec.scheduler_name;
+        let Some(profile) = self.profiles.get(name) else { return Ok(()) };
+        let began = Instant::now();
+        let outcome = self.run_gates(profile, info, before);
+        self.metrics.point("PreEnqueue", name, Status::label(&outcome), began.elapsed());
+        outcome
+    }
+
+    fn run_gates(&self, profile: &ProfileRules, info: &PodInfo, before: Option<&'static str>) -> Result<(), Status> {
+        let is_sampled = is_sample(&self.gates);
         let first = profile.pre_enqueue.iter().filter(|(name, _)| before == Some(name));
         let rest = profile.pre_enqueue.iter().filter(|(name, _)| before != Some(name));
         for (name, plugin) in first.chain(rest) {
-            plugin.pre_enqueue(info).map_err(|status| status.by(name))?;
+            let started = is_sampled.then(Instant::now);
+            let passed = plugin.pre_enqueue(info);
+            if let Some(started) = started {
+                self.metrics.plugin_ran(name, "PreEnqueue", Status::label(&passed), started.elapsed());
+            }
+            passed.map_err(|status| status.by(name))?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Devices that are not ready at once: a pod is bound once the conditions of its devices hold (KEP-5007).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -101,7 +102,6 @@ impl DynamicResources {
         stop: &CancellationToken,
     ) -> Result<(), NotReady> {
         let current = |claim: &Arc<ResourceClaim>| self.claims.get(&claim.metadata.namespace, &claim.metadata.name);
-        let mut news = self.claims.news();
         let known = claims.iter().map(current).collect::<Result<Vec<_>, _>>()?;
         if !self.features.binding_conditions || !known.iter().any(|claim| has_conditions(claim)) {
             return Ok(());
@@ -115,6 +115,34 @@ impl DynamicResources {
             action: "Scheduling",
             note: format!("waiting for binding conditions for device on node {node}"),
         });
+        let began = Instant::now();
+        let outcome = self.wait_for_conditions(claims, stop).await;
+        self.count_wait(&known, &pod.spec.scheduler_name, &outcome, began.elapsed());
+        outcome
+    }
+
+    /// Counts for each driver how the wait for its devices ended.
+    fn count_wait(&self, known: &[Arc<ResourceClaim>], profile: &str, outcome: &Result<(), NotReady>, took: Duration) {
+        let status = match outcome {
+            Ok(()) => "success",
+            Err(NotReady::Timeout | NotReady::Late(_)) => "timeout",
+            Err(_) => "failure",
+        };
+        let drivers: BTreeSet<&str> =
+            known.iter().flat_map(|claim| waiting(claim)).map(|(result, _)| result.driver.as_str()).collect();
+        for driver in drivers {
+            self.metrics.conditions_awaited(profile, driver, status, took);
+        }
+    }
+
+    /// Looks at the claims whenever one changes, until their devices are ready.
+    async fn wait_for_conditions(
+        &self,
+        claims: &[Arc<ResourceClaim>],
+        stop: &CancellationToken,
+    ) -> Result<(), NotReady> {
+        let current = |claim: &Arc<ResourceClaim>| self.claims.get(&claim.metadata.namespace, &claim.metadata.name);
+        let mut news = self.claims.news();
         let deadline = Instant::now() + self.binding_timeout;
         loop {
             let mut all = true;

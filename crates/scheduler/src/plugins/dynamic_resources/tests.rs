@@ -5,6 +5,7 @@ use std::sync::Arc;
 use api_machinery::object::{Kind, Object};
 use api_types::core_v1::{Node, Pod};
 use api_types::resource_v1::ResourceSlice;
+use component_base::metrics::{Metrics, MetricsOptions};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -548,7 +549,9 @@ async fn a_pod_is_bound_when_its_devices_are_ready() {
         ),
         (json!([]), Err("device binding timeout: claim=c".to_owned())),
     ] {
-        let world = World::new().with::<ResourceClaim>(one("c")).with::<ResourceSlice>(slice.clone());
+        let mut world = World::new().with::<ResourceClaim>(one("c")).with::<ResourceSlice>(slice.clone());
+        let shown = Metrics::new(MetricsOptions::default());
+        world.cx.metrics = Arc::new(SchedulerMetrics::new(&shown));
         let mut cycle = Cycle::filtered(world, pod("p").device_claim("c"));
         cycle.reserve();
         let lister = cycle.world.cx.listers.of::<ResourceClaim>();
@@ -563,7 +566,18 @@ async fn a_pod_is_bound_when_its_devices_are_ready() {
         let started = Instant::now();
         let bound = async { (cycle.bind().await, started.elapsed().as_secs()) };
         let seconds = if expected.as_ref().is_err_and(|error| error.contains("timeout")) { 600 } else { 7 };
+        let status = match &expected {
+            Ok(()) => "success",
+            Err(_) if seconds == 600 => "timeout",
+            Err(_) => "failure",
+        };
         assert_eq!(tokio::join!(bound, driver).0, (expected, seconds));
+        let labels = format!("{{driver=\"d\",profile=\"default-scheduler\",status=\"{status}\"}}");
+        for line in [format!("allocations_total{labels} 1\n"), format!("wait_duration_seconds_sum{labels} {seconds}\n")]
+        {
+            let text = shown.text();
+            assert!(text.contains(&format!("scheduler_dra_bindingconditions_{line}")), "{line}\nin\n{text}");
+        }
     }
 }
 
