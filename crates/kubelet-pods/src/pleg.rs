@@ -7,14 +7,14 @@
 
 mod feed;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
 use base::SharedClock;
-use node_api::cri::v1::{Container, ContainerEventResponse, PodSandbox};
-use node_api::cri::{CriError, Runtime};
+use node_api::cri::v1::{Container, ContainerEventResponse, PodSandbox, PodSandboxState};
+use node_api::cri::{CriError, Runtime, Sketch};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -176,23 +176,15 @@ impl Pleg {
     /// One complete look.
     pub(crate) async fn relist(&self) -> Result<(), CriError> {
         let at = Instant::now();
-        let (mut sandboxes, mut containers) = (BTreeMap::new(), BTreeMap::new());
-        for sandbox in self.runtime.list_pod_sandboxes(None).await? {
-            if let Some(uid) = sandbox.labels.get(labels::POD_UID) {
-                sandboxes.entry(uid.clone()).or_insert_with(Vec::new).push(sandbox);
+        let listed = self.list().await?;
+        for (uid, pod) in &listed {
+            if !self.cache.is_outlined_as(uid, pod.parts().into_iter()) {
+                let (sandboxes, containers) = pod.whole()?;
+                self.compare(uid, &sandboxes, &containers, at, false).await;
             }
         }
-        for container in self.runtime.list_containers(None).await? {
-            if let Some(uid) = container.labels.get(labels::POD_UID) {
-                containers.entry(uid.clone()).or_insert_with(Vec::new).push(container);
-            }
-        }
-        let known = self.cache.outlined();
-        let uids: BTreeSet<_> = sandboxes.keys().chain(containers.keys()).chain(&known).cloned().collect();
-        for uid in uids {
-            let sandboxes = sandboxes.get(&uid).map_or(&[][..], Vec::as_slice);
-            let containers = containers.get(&uid).map_or(&[][..], Vec::as_slice);
-            self.compare(&uid, sandboxes, containers, at, false).await;
+        for uid in self.cache.outlined_but_for(|uid| listed.contains_key(uid)) {
+            self.compare(&uid, &[], &[], at, false).await;
         }
         if let Some(last) = self.cache.last_relist() {
             self.metrics.pleg_interval.with(&[]).observe((at - last).as_secs_f64());
@@ -202,10 +194,26 @@ impl Pleg {
         Ok(())
     }
 
+    /// All there is, by the pods that it belongs to.
+    async fn list(&self) -> Result<BTreeMap<String, ListedPod>, CriError> {
+        let mut pods: BTreeMap<String, ListedPod> = BTreeMap::new();
+        for sandbox in self.runtime.sketch_pod_sandboxes().await? {
+            if let Some(uid) = sandbox.label(labels::POD_UID) {
+                pods.entry(uid).or_default().sandboxes.push(sandbox);
+            }
+        }
+        for container in self.runtime.sketch_containers().await? {
+            if let Some(uid) = container.label(labels::POD_UID) {
+                pods.entry(uid).or_default().containers.push(container);
+            }
+        }
+        Ok(pods)
+    }
+
     /// A look at one pod, whose worker has just changed it.
     async fn look_at(&self, uid: &str) {
         let at = Instant::now();
-        let selector = std::collections::HashMap::from([(labels::POD_UID.to_owned(), uid.to_owned())]);
+        let selector = HashMap::from([(labels::POD_UID.to_owned(), uid.to_owned())]);
         let filter = node_api::cri::v1::PodSandboxFilter { label_selector: selector.clone(), ..Default::default() };
         let sandboxes = self.runtime.list_pod_sandboxes(Some(filter)).await;
         let filter = node_api::cri::v1::ContainerFilter { label_selector: selector, ..Default::default() };
@@ -260,12 +268,36 @@ impl Pleg {
     }
 }
 
+/// What the runtime lists of a pod.
+#[derive(Default)]
+struct ListedPod {
+    sandboxes: Vec<Sketch<PodSandbox>>,
+    containers: Vec<Sketch<Container>>,
+}
+
+impl ListedPod {
+    /// Ids, names and states, as an outline has them.
+    fn parts(&self) -> Vec<(&str, &str, RecordState)> {
+        let sandboxes = self.sandboxes.iter().map(|own| (own.id.as_str(), "", state_of_sandbox(own.state)));
+        let containers =
+            self.containers.iter().map(|own| (own.id.as_str(), own.name.as_str(), RecordState::of(own.state)));
+        sandboxes.chain(containers).collect()
+    }
+
+    fn whole(&self) -> Result<(Vec<PodSandbox>, Vec<Container>), CriError> {
+        let sandboxes = self.sandboxes.iter().map(Sketch::whole).collect::<Result<_, _>>()?;
+        Ok((sandboxes, self.containers.iter().map(Sketch::whole).collect::<Result<_, _>>()?))
+    }
+}
+
+fn state_of_sandbox(state: i32) -> RecordState {
+    let is_ready = state == i32::from(PodSandboxState::SandboxReady);
+    if is_ready { RecordState::Running } else { RecordState::Exited }
+}
+
 fn outline(sandboxes: &[PodSandbox], containers: &[Container]) -> Outline {
-    let ready = i32::from(node_api::cri::v1::PodSandboxState::SandboxReady);
-    let sandboxes = sandboxes.iter().map(|sandbox| {
-        let state = if sandbox.state == ready { RecordState::Running } else { RecordState::Exited };
-        (sandbox.id.clone(), (String::new(), state))
-    });
+    let sandboxes =
+        sandboxes.iter().map(|sandbox| (sandbox.id.clone(), (String::new(), state_of_sandbox(sandbox.state))));
     let containers = containers.iter().map(|container| {
         let name = container.metadata.as_ref().map(|metadata| metadata.name.clone()).unwrap_or_default();
         (container.id.clone(), (name, RecordState::of(container.state)))

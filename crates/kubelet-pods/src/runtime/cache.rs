@@ -98,10 +98,27 @@ impl RuntimeCache {
         self.state.lock().pods.get(uid).map(|known| known.outline.clone()).unwrap_or_default()
     }
 
-    /// The pods of which the sync loop was told that there is something.
-    pub fn outlined(&self) -> Vec<String> {
+    /// Whether the sync loop was told just this of a pod: ids, names and states.
+    pub fn is_outlined_as<'a>(
+        &self,
+        uid: &str,
+        mut parts: impl ExactSizeIterator<Item = (&'a str, &'a str, RecordState)>,
+    ) -> bool {
         let state = self.state.lock();
-        state.pods.iter().filter(|(_, known)| !known.outline.is_empty()).map(|(uid, _)| uid.clone()).collect()
+        let Some(told) = state.pods.get(uid).map(|known| &known.outline) else { return false };
+        let is_told = |(id, name, state): (&str, &str, RecordState)| {
+            told.get(id).is_some_and(|told| told.0 == name && told.1 == state)
+        };
+        parts.len() == told.len() && parts.all(is_told)
+    }
+
+    /// The pods of which the sync loop was told that there is something, but for some, in order.
+    pub fn outlined_but_for(&self, is_left_out: impl Fn(&str) -> bool) -> Vec<String> {
+        let state = self.state.lock();
+        let outlined = state.pods.iter().filter(|(uid, known)| !known.outline.is_empty() && !is_left_out(uid));
+        let mut outlined: Vec<_> = outlined.map(|(uid, _)| uid.clone()).collect();
+        outlined.sort_unstable();
+        outlined
     }
 
     /// Remembers what the sync loop is told of a pod that was [`put`](Self::put).

@@ -12,6 +12,7 @@ use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Response, Status};
 
+use super::sketch::{Items, Listed, Lists, Sketch};
 use super::traced::Traced;
 use super::v1::image_service_client::ImageServiceClient;
 use super::v1::runtime_service_client::RuntimeServiceClient;
@@ -83,6 +84,7 @@ impl ClientOptions {
 #[derive(Clone)]
 pub struct CriClient {
     runtime: RuntimeServiceClient<Traced<Channel>>,
+    lists: Lists,
     pub(super) images: ImageServiceClient<Traced<Channel>>,
     pub(super) timeout: Duration,
     pub(super) streaming: Streaming,
@@ -116,6 +118,7 @@ impl CriClient {
             channel(&options.image_endpoint)?
         };
         Ok(Self {
+            lists: Lists::new(runtime.clone(), MAX_MESSAGE_BYTES),
             runtime: RuntimeServiceClient::new(Traced(runtime)).max_decoding_message_size(MAX_MESSAGE_BYTES),
             images: ImageServiceClient::new(Traced(images)).max_decoding_message_size(MAX_MESSAGE_BYTES),
             timeout: options.request_timeout,
@@ -196,6 +199,18 @@ impl CriClient {
             }
             other => other.map(Some),
         }
+    }
+
+    /// A list of all, of which items are read as far as a change of them shows.
+    async fn sketched<T: Listed>(&self) -> Result<Vec<Sketch<T>>, CriError> {
+        let call = self.lists.clone().in_parts(T::IN_PARTS);
+        let streamed =
+            self.call_streamed(&self.streaming.runtime, T::OPERATION, call, |part: Items| part.items).await?;
+        let items = match streamed {
+            Some(items) => items,
+            None => self.call(T::OPERATION, Some(self.timeout), self.lists.clone().whole(T::WHOLE)).await?.items,
+        };
+        items.into_iter().map(Sketch::read).collect()
     }
 
     async fn measured<T>(
@@ -326,6 +341,10 @@ impl Runtime for CriClient {
         Ok(self.call("list_podsandbox", Some(self.timeout), call).await?.items)
     }
 
+    async fn sketch_pod_sandboxes(&self) -> Result<Vec<Sketch<PodSandbox>>, CriError> {
+        self.sketched().await
+    }
+
     async fn update_pod_sandbox_resources(
         &self,
         sandbox_id: &str,
@@ -384,6 +403,10 @@ impl Runtime for CriClient {
         }
         let call = service.list_containers(ListContainersRequest { filter });
         Ok(self.call("list_containers", Some(self.timeout), call).await?.containers)
+    }
+
+    async fn sketch_containers(&self) -> Result<Vec<Sketch<Container>>, CriError> {
+        self.sketched().await
     }
 
     async fn container_status(&self, container_id: &str, verbose: bool) -> Result<ContainerStatusResponse, CriError> {

@@ -119,6 +119,15 @@ async fn sandbox_contract(runtime: &dyn Runtime) {
     assert!(listed(PodSandboxFilter { label_selector: config.labels.clone(), ..PodSandboxFilter::default() }).await);
     let other = HashMap::from([("io.kubernetes.pod.uid".to_owned(), "other".to_owned())]);
     assert!(!listed(PodSandboxFilter { label_selector: other, ..PodSandboxFilter::default() }).await);
+    let whole = runtime.list_pod_sandboxes(None).await.unwrap().into_iter().find(|sandbox| sandbox.id == id).unwrap();
+    let sketches = runtime.sketch_pod_sandboxes().await.unwrap();
+    let own = sketches.iter().find(|sketch| sketch.id == id).unwrap();
+    assert_eq!(
+        (own.state, own.label("io.kubernetes.pod.uid").as_ref()),
+        (whole.state, config.labels.get("io.kubernetes.pod.uid"))
+    );
+    assert!(own.label("io.kubernetes.pod.uid").is_some());
+    assert_eq!(own.whole().unwrap(), whole);
     runtime.stop_pod_sandbox(&id).await.unwrap();
     runtime.stop_pod_sandbox(&id).await.unwrap();
     let status = runtime.pod_sandbox_status(&id, false).await.unwrap().status.unwrap();
@@ -148,6 +157,10 @@ async fn container_contract(runtime: &dyn Runtime, image: &str) {
     };
     let listed = runtime.list_containers(Some(running.clone())).await.unwrap();
     assert_eq!(listed.iter().map(|container| &container.id).collect::<Vec<_>>(), [&id]);
+    let sketches = runtime.sketch_containers().await.unwrap();
+    let own = sketches.iter().find(|sketch| sketch.id == id).unwrap();
+    assert_eq!((own.name.as_str(), own.state), ("c", ContainerState::ContainerRunning.into()));
+    assert_eq!(own.whole().unwrap(), listed[0]);
     assert_eq!(runtime.container_stats(&id).await.unwrap().attributes.unwrap().id, id);
     runtime.stop_container(&id, Duration::from_secs(10)).await.unwrap();
     runtime.stop_container(&id, Duration::from_secs(10)).await.unwrap();
@@ -263,6 +276,10 @@ async fn streamed_lists_come_in_parts_and_a_service_without_them_is_asked_once()
         assert_eq!(of("list_images"), tries, "{lists:?}");
         assert_eq!(of("list_containers"), &tries[..tries.len() - 1], "{lists:?}");
         assert_eq!(of("list_podsandbox"), [true], "{lists:?}");
+        // A list that is read in part alone is had in the same way.
+        assert!(client.sketch_containers().await.unwrap().is_empty());
+        assert!(client.sketch_pod_sandboxes().await.unwrap().is_empty());
+        assert_eq!((of("list_containers").len(), of("list_podsandbox")), (tries.len(), vec![true, true]), "{lists:?}");
         group.shutdown(Duration::from_secs(10)).await;
     }
 }

@@ -11,12 +11,14 @@ mod contract;
 mod error;
 pub mod fake;
 mod server;
+mod sketch;
 mod traced;
 mod traits;
 
 pub use client::{ClientOptions, CriClient, Observer};
 pub use error::CriError;
 pub use server::{ServeError, serve};
+pub use sketch::{Listed, Sketch};
 pub use tonic::Code;
 pub use traits::{EventStream, Images, Runtime};
 

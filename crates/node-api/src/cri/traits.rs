@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 
 use super::CriError;
+use super::sketch::Sketch;
 use super::v1::{
     AttachRequest, AuthConfig, Container, ContainerConfig, ContainerEventResponse, ContainerFilter, ContainerStats,
     ContainerStatsFilter, ContainerStatusResponse, ExecRequest, ExecSyncResponse, Image, ImageFilter,
@@ -50,6 +51,11 @@ pub trait Runtime: Send + Sync + 'static {
     /// Sandboxes that match; `None` means all.
     async fn list_pod_sandboxes(&self, filter: Option<PodSandboxFilter>) -> Result<Vec<PodSandbox>, CriError>;
 
+    /// All sandboxes, read as far as a change of them shows.
+    async fn sketch_pod_sandboxes(&self) -> Result<Vec<Sketch<PodSandbox>>, CriError> {
+        self.list_pod_sandboxes(None).await?.iter().map(Sketch::of).collect()
+    }
+
     /// Changes the sandbox's own resources.
     async fn update_pod_sandbox_resources(
         &self,
@@ -77,6 +83,11 @@ pub trait Runtime: Send + Sync + 'static {
 
     /// Containers that match; `None` means all.
     async fn list_containers(&self, filter: Option<ContainerFilter>) -> Result<Vec<Container>, CriError>;
+
+    /// All containers, read as far as a change of them shows.
+    async fn sketch_containers(&self) -> Result<Vec<Sketch<Container>>, CriError> {
+        self.list_containers(None).await?.iter().map(Sketch::of).collect()
+    }
 
     /// The state of one container; `NotFound` when it is gone. `status` is always set.
     async fn container_status(&self, container_id: &str, verbose: bool) -> Result<ContainerStatusResponse, CriError>;
