@@ -1,7 +1,7 @@
 //! Hollow nodes and a hollow driver: what kubelets and the sidecars of a CSI driver do about pods, claims and attachments,
-//! as soon as they see them.
+//! as soon as they see them. They look at what changed alone: on a real cluster their work is other machines'.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use component_helpers::volumes::attaching::unique_name;
 use component_helpers::volumes::names::{SELECTED_NODE, STORAGE_PROVISIONER};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::Notify;
 
@@ -32,7 +33,25 @@ pub(super) struct Hollow {
     claims: Informer<PersistentVolumeClaim>,
     volumes: Informer<PersistentVolume>,
     attachments: Informer<VolumeAttachment>,
-    changed: Arc<Notify>,
+    changes: Arc<Changes>,
+}
+
+/// Something that changed: the kind of thing, and a name.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Changed {
+    Pod(String),
+    Claim(String),
+    /// A volume, by the claim that it is for.
+    VolumeOf(String),
+    Attachment(String),
+    Node(String),
+}
+
+/// What changed since somebody looked.
+#[derive(Default)]
+struct Changes {
+    these: Mutex<BTreeSet<Changed>>,
+    some: Notify,
 }
 
 /// Something to do.
@@ -47,30 +66,77 @@ enum Step {
     Start(Arc<Pod>),
 }
 
-/// What was begun already, so that it is not begun again before it is seen.
+/// How far all is, so that nothing is begun again before it is seen.
 #[derive(Default)]
 struct Begun {
     provisioned: BTreeSet<String>,
     attached: BTreeSet<String>,
-    used: BTreeMap<String, BTreeSet<String>>,
-    /// Kubelets that are telling what they use: one that told two things at a time might be heard in the wrong order.
-    telling: BTreeSet<String>,
-    started: BTreeSet<String>,
+    used: BTreeMap<String, Used>,
+    /// Pods that have a node.
+    placed: BTreeSet<String>,
+    /// The same by their claims.
+    pods_of: BTreeMap<String, String>,
+    /// Those of them that have not started, by their nodes.
+    waiting: BTreeMap<String, BTreeSet<String>>,
+    running: BTreeSet<String>,
+}
+
+/// The volumes that a kubelet uses.
+#[derive(Default)]
+struct Used {
+    volumes: BTreeSet<String>,
+    told: usize,
+    /// It is telling them: one that told two things at a time might be heard in the wrong order.
+    is_telling: bool,
+}
+
+impl Used {
+    /// What is to be told, if anything is and nothing is being told.
+    fn tell(&mut self) -> Option<BTreeSet<String>> {
+        if self.is_telling || self.told == self.volumes.len() {
+            return None;
+        }
+        (self.is_telling, self.told) = (true, self.volumes.len());
+        Some(self.volumes.clone())
+    }
+}
+
+impl Begun {
+    /// Notes a pod that has a node.
+    fn place(&mut self, pod: &Pod) {
+        let name = &pod.metadata.name;
+        if self.placed.insert(name.clone()) {
+            self.pods_of.extend(claims_of(pod).map(|claim| (claim.to_owned(), name.clone())));
+            self.waiting.entry(pod.spec.node_name.clone()).or_default().insert(name.clone());
+        }
+    }
+
+    fn tell(&mut self, node: &str) -> Option<Step> {
+        let volumes = self.used.get_mut(node)?.tell()?;
+        Some(Step::Use(node.to_owned(), volumes))
+    }
 }
 
 impl Hollow {
     /// Looks at the cluster from now on.
     pub(super) async fn start(api: &Client) -> Self {
         let informers = Informers::new(api, InformerOptions::default());
-        let changed = Arc::new(Notify::new());
+        let changes = Arc::new(Changes::default());
+        let name_of_claim = |volume: &PersistentVolume| {
+            volume.spec.claim_ref.as_ref().map(|claim| claim.name.clone()).unwrap_or_default()
+        };
         let this = Self {
             api: api.clone(),
-            pods: seen(&informers, &changed),
-            nodes: seen(&informers, &changed),
-            claims: seen(&informers, &changed),
-            volumes: seen(&informers, &changed),
-            attachments: seen(&informers, &changed),
-            changed,
+            pods: seen(&informers, &changes, |pod: &Pod| Changed::Pod(pod.metadata.name.clone())),
+            nodes: seen(&informers, &changes, |node: &Node| Changed::Node(node.metadata.name.clone())),
+            claims: seen(&informers, &changes, |claim: &PersistentVolumeClaim| {
+                Changed::Claim(claim.metadata.name.clone())
+            }),
+            volumes: seen(&informers, &changes, move |volume| Changed::VolumeOf(name_of_claim(volume))),
+            attachments: seen(&informers, &changes, |attachment: &VolumeAttachment| {
+                Changed::Attachment(attachment.metadata.name.clone())
+            }),
+            changes,
         };
         informers.start();
         informers.wait_synced().await;
@@ -79,74 +145,100 @@ impl Hollow {
 
     /// Does what is to be done until so many pods run.
     pub(super) async fn until_running(&self, pods: usize) -> Result<()> {
-        let outcome = tokio::time::timeout(PATIENCE, self.run(pods)).await;
-        outcome.unwrap_or_else(|_| bail!("only {} pods run", self.running()))
+        let mut begun = Begun::default();
+        let outcome = tokio::time::timeout(PATIENCE, self.run(pods, &mut begun)).await;
+        outcome.unwrap_or_else(|_| bail!("only {} pods run", begun.running.len()))
     }
 
-    async fn run(&self, pods: usize) -> Result<()> {
-        let (mut begun, mut doing) = (Begun::default(), FuturesUnordered::new());
-        while self.running() < pods {
+    async fn run(&self, pods: usize, begun: &mut Begun) -> Result<()> {
+        let mut doing = FuturesUnordered::new();
+        while begun.running.len() < pods {
+            let mut steps = Vec::new();
             tokio::select! {
                 biased;
-                Some(done) = doing.next() => match done? {
-                    Some(node) => drop(begun.telling.remove(&node)),
-                    None => continue,
-                },
-                () = self.changed.notified() => {}
+                Some(done) = doing.next() => {
+                    let Some(node): Option<String> = done? else { continue };
+                    begun.used.entry(node.clone()).or_default().is_telling = false;
+                    steps.extend(begun.tell(&node));
+                }
+                () = self.changes.some.notified() => {
+                    for changed in std::mem::take(&mut *self.changes.these.lock()) {
+                        self.look(&changed, begun, &mut steps);
+                    }
+                }
             }
-            doing.extend(self.due(&mut begun).into_iter().map(|step| self.take(step)));
+            doing.extend(steps.into_iter().map(|step| self.take(step)));
         }
         Ok(())
     }
 
-    fn running(&self) -> usize {
-        self.pods.list().iter().filter(|pod| pod.status.phase == "Running").count()
+    /// Adds to `steps` what is to be done because something changed.
+    fn look(&self, changed: &Changed, begun: &mut Begun, steps: &mut Vec<Step>) {
+        match changed {
+            Changed::Pod(name) => self.look_at_pod(name, begun, steps),
+            Changed::Claim(name) => {
+                let claim = self.claims.find(NAMESPACE, name).filter(|claim| is_to_be_provisioned(claim));
+                steps.extend(claim.filter(|_| begun.provisioned.insert(name.clone())).map(Step::Provision));
+                self.look_at_pod_of(name, begun, steps);
+            }
+            Changed::VolumeOf(claim) => self.look_at_pod_of(claim, begun, steps),
+            Changed::Attachment(name) => {
+                let attachment = self.attachments.find("", name).filter(|attachment| !attachment.status.attached);
+                steps.extend(attachment.filter(|_| begun.attached.insert(name.clone())).map(Step::Attach));
+            }
+            Changed::Node(name) => {
+                let waiting = begun.waiting.get(name).into_iter().flatten().cloned().collect::<Vec<_>>();
+                self.start_ready(name, &waiting, begun, steps);
+            }
+        }
     }
 
-    fn due(&self, begun: &mut Begun) -> Vec<Step> {
-        let mut steps = Vec::new();
-        let claims = self.claims.list().into_iter().filter(|claim| is_to_be_provisioned(claim));
-        let new = claims.filter(|claim| begun.provisioned.insert(claim.metadata.name.clone()));
-        steps.extend(new.map(Step::Provision));
-        let waiting = self.attachments.list().into_iter().filter(|attachment| !attachment.status.attached);
-        let new = waiting.filter(|attachment| begun.attached.insert(attachment.metadata.name.clone()));
-        steps.extend(new.map(Step::Attach));
+    fn look_at_pod_of(&self, claim: &str, begun: &mut Begun, steps: &mut Vec<Step>) {
+        if let Some(pod) = begun.pods_of.get(claim).cloned() {
+            self.look_at_pod(&pod, begun, steps);
+        }
+    }
 
-        let mut used: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for pod in self.pods.list().into_iter().filter(|pod| !pod.spec.node_name.is_empty()) {
+    fn look_at_pod(&self, name: &str, begun: &mut Begun, steps: &mut Vec<Step>) {
+        let Some(pod) = self.pods.find(NAMESPACE, name).filter(|pod| !pod.spec.node_name.is_empty()) else { return };
+        if pod.status.phase == "Running" {
+            begun.running.insert(name.to_owned());
+            return;
+        }
+        begun.place(&pod);
+        let Some(volumes) = self.volumes_of(&pod) else { return };
+        let node = &pod.spec.node_name;
+        begun.used.entry(node.clone()).or_default().volumes.extend(volumes);
+        steps.extend(begun.tell(node));
+        self.start_ready(node, &[name.to_owned()], begun, steps);
+    }
+
+    /// Starts those of a node's pods that wait for nothing any more.
+    fn start_ready(&self, node: &str, pods: &[String], begun: &mut Begun, steps: &mut Vec<Step>) {
+        let Some(status) = self.nodes.find("", node).map(|node| node.status.clone()) else { return };
+        // Attached, and in use so that they stay.
+        let used = status.volumes_in_use.iter().map(String::as_str).collect::<HashSet<_>>();
+        let attached = status.volumes_attached.iter().map(|volume| volume.name.as_str());
+        let ready = attached.filter(|name| used.contains(name)).collect::<HashSet<_>>();
+        for name in pods {
+            let Some(pod) = self.pods.find(NAMESPACE, name) else { continue };
             let Some(volumes) = self.volumes_of(&pod) else { continue };
-            if self.are_attached(&pod.spec.node_name, &volumes) && begun.started.insert(pod.metadata.name.clone()) {
-                steps.push(Step::Start(Arc::clone(&pod)));
-            }
-            used.entry(pod.spec.node_name.clone()).or_default().extend(volumes);
-        }
-        for (node, volumes) in used {
-            let told = begun.used.entry(node.clone()).or_default();
-            if *told != volumes && begun.telling.insert(node.clone()) {
-                told.clone_from(&volumes);
-                steps.push(Step::Use(node, volumes));
+            let is_ready = volumes.iter().all(|volume| ready.contains(volume.as_str()));
+            if is_ready && begun.waiting.get_mut(node).is_some_and(|waiting| waiting.remove(name)) {
+                steps.push(Step::Start(pod));
             }
         }
-        steps
     }
 
     /// The names of a pod's volumes; nothing while one of its claims has none.
-    fn volumes_of(&self, pod: &Pod) -> Option<BTreeSet<String>> {
-        let claims = pod.spec.volumes.iter().filter_map(|volume| volume.volume_source.persistent_volume_claim.as_ref());
+    fn volumes_of(&self, pod: &Pod) -> Option<Vec<String>> {
         let name = |claim: &str| {
             let claim = self.claims.find(NAMESPACE, claim).filter(|claim| claim.status.phase == "Bound")?;
             let volume = self.volumes.find("", &claim.spec.volume_name)?;
             let csi = volume.spec.persistent_volume_source.csi.as_ref()?;
             Some(unique_name(&csi.driver, &csi.volume_handle))
         };
-        claims.map(|source| name(&source.claim_name)).collect()
-    }
-
-    /// Whether a node's status says that volumes are attached, and in use so that they stay.
-    fn are_attached(&self, node: &str, volumes: &BTreeSet<String>) -> bool {
-        let Some(node) = self.nodes.find("", node) else { return false };
-        let (attached, used) = (&node.status.volumes_attached, &node.status.volumes_in_use);
-        volumes.iter().all(|name| used.contains(name) && attached.iter().any(|own| own.name == *name))
+        claims_of(pod).map(name).collect()
     }
 
     /// Takes a step. Gives the node whose kubelet has told what it uses.
@@ -174,10 +266,22 @@ impl Hollow {
     }
 }
 
-fn seen<T: Kind + Object>(informers: &Informers, changed: &Arc<Notify>) -> Informer<T> {
-    let (informer, changed) = (informers.of::<T>(), Arc::clone(changed));
-    informer.subscribe(move |_| changed.notify_one());
+fn seen<T: Kind + Object>(
+    informers: &Informers,
+    changes: &Arc<Changes>,
+    changed: impl Fn(&T) -> Changed + Send + 'static,
+) -> Informer<T> {
+    let (informer, changes) = (informers.of::<T>(), Arc::clone(changes));
+    informer.subscribe(move |change| {
+        changes.these.lock().insert(changed(change.object()));
+        changes.some.notify_one();
+    });
     informer
+}
+
+fn claims_of(pod: &Pod) -> impl Iterator<Item = &str> {
+    let claims = pod.spec.volumes.iter().filter_map(|volume| volume.volume_source.persistent_volume_claim.as_ref());
+    claims.map(|claim| claim.claim_name.as_str())
 }
 
 fn is_to_be_provisioned(claim: &PersistentVolumeClaim) -> bool {
