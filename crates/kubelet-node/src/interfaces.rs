@@ -164,6 +164,9 @@ pub trait Volumes: Send + Sync + 'static {
 
     /// Groups that volumes add to the pod's processes.
     fn supplemental_groups(&self, pod: &Pod) -> Vec<i64>;
+
+    /// Sets the metrics that follow from which volumes there are.
+    fn show_metrics(&self) {}
 }
 
 /// What sandboxes and containers are given.

@@ -3,7 +3,11 @@
 //! What follows from the present state (how many pods run, and the like) is set when somebody asks: see
 //! [`KubeletMetrics::show`].
 
+#[cfg(test)]
+mod facts_tests;
 mod families;
+mod resizes;
+mod shown;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,6 +16,7 @@ use std::time::Duration;
 use component_base::metrics::{Metrics, MetricsOptions};
 use kubelet_node::devices::DeviceCounts;
 use kubelet_node::dra::DynamicResourcesObserver;
+use kubelet_node::node::{StartObserver, StartPhase};
 use kubelet_node::plugins::PluginCounts;
 use kubelet_node::resources::KeptMemory;
 use kubelet_node::topology::{ResourceCounts, Scope, Share, Source};
@@ -20,8 +25,10 @@ use node_api::csi::CsiObserver;
 use node_api::dra::DraObserver;
 
 use crate::node::FileSystem;
+use crate::pod::status::Outlook;
 use crate::volumes::ClaimRoom;
 pub use families::KubeletMetrics;
+pub use shown::Counts;
 
 impl KubeletMetrics {
     /// Families that nobody sees, for engines in tests.
@@ -39,6 +46,20 @@ impl KubeletMetrics {
             self.started_pods_errors.with(&[]).inc();
             self.sandbox_errors.with(&[handler]).inc();
         }
+    }
+
+    /// The same sandbox is of a pod with users of its own.
+    pub fn user_namespaced_sandbox(&self, made: bool) {
+        self.user_namespaced_pods.with(&[]).inc();
+        if !made {
+            self.user_namespaced_pods_errors.with(&[]).inc();
+        }
+    }
+
+    /// A step of work on a volume was taken, or failed.
+    pub fn storage_operation(&self, plugin: &str, operation: &str, done: bool, took: Duration) {
+        let status = if done { "success" } else { "fail-unknown" };
+        self.storage_operations.with(&["false", operation, status, plugin]).observe(took.as_secs_f64());
     }
 
     /// A container of this type was started, or failed for this reason.
@@ -159,7 +180,10 @@ impl KubeletMetrics {
             }
         }
         self.ephemeral.with(&[]).set(number(present.ephemeral));
-        self.pending_resizes.with(&["deferred"]).set(number(present.pending_resizes));
+        for outlook in [Outlook::Deferred, Outlook::Infeasible] {
+            let count = present.pending_resizes.get(outlook.name()).copied().unwrap_or_default();
+            self.pending_resizes.with(&[&outlook.name().to_ascii_lowercase()]).set(number(count));
+        }
         self.resizes.with(&[]).set(number(present.resizes));
     }
 }
@@ -258,6 +282,19 @@ impl DynamicResourcesObserver for KubeletMetrics {
     }
 }
 
+impl StartObserver for KubeletMetrics {
+    fn took(&self, phase: StartPhase, time: Duration) {
+        let family = match phase {
+            StartPhase::BeforeKubelet => &self.start_before,
+            StartPhase::BeforeRegistration => &self.start_before_registration,
+            StartPhase::Registration => &self.start_registration,
+            StartPhase::AfterRegistration => &self.start_after_registration,
+            StartPhase::Whole => &self.start,
+        };
+        family.with(&[]).set(time.as_secs_f64());
+    }
+}
+
 /// Whose probe.
 pub struct Probed<'a> {
     pub namespace: &'a str,
@@ -280,7 +317,8 @@ pub struct Present {
     /// By configuration, stage and whether static.
     pub working: BTreeMap<(&'static str, &'static str, &'static str), usize>,
     pub ephemeral: usize,
-    pub pending_resizes: usize,
+    /// Resizes that wait, by the reason of their condition.
+    pub pending_resizes: BTreeMap<&'static str, usize>,
     pub resizes: usize,
 }
 
@@ -358,6 +396,26 @@ mod tests {
         let text = metrics.text();
         for line in ["kubelet_memory_qos_node_memory_min_bytes 5\n", "kubelet_memory_qos_node_memory_low_bytes 7\n"] {
             assert!(text.contains(line), "{line}\n{text}");
+        }
+    }
+
+    #[test]
+    fn volumes_users_and_the_start_are_told() {
+        let metrics = Metrics::new(MetricsOptions::default());
+        let own = KubeletMetrics::new(&metrics, &metrics);
+        own.storage_operation("kubernetes.io/secret", "volume_mount", false, Duration::from_secs(1));
+        own.user_namespaced_sandbox(false);
+        own.took(StartPhase::Registration, Duration::from_secs(4));
+        own.show(&Present { pending_resizes: [("Infeasible", 2)].into(), ..Present::default() });
+        let text = metrics.text();
+        for line in [
+            "kubelet_pod_pending_resizes{reason=\"deferred\"} 0",
+            "kubelet_pod_pending_resizes{reason=\"infeasible\"} 2",
+            "storage_operation_duration_seconds_sum{migrated=\"false\",operation_name=\"volume_mount\",status=\"fail-unknown\",volume_plugin=\"kubernetes.io/secret\"} 1",
+            "kubelet_started_user_namespaced_pods_errors_total 1",
+            "kubelet_node_startup_registration_duration_seconds 4",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
     }
 

@@ -5,7 +5,7 @@ mod groups;
 mod serving;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use api_types::core_v1::{Node, Service};
 use api_types::node_v1::RuntimeClass;
@@ -35,11 +35,12 @@ use crate::extensions::Extensions;
 use crate::host;
 use crate::interfaces::{Events, Level, NodeSide, NodeView};
 use crate::metrics::KubeletMetrics;
-use crate::node::{self, AddressSource, Facts, LeaseKeeper, Memory, NodeState, Reporter, RuntimeHealth};
+use crate::node::{self, AddressSource, Facts, LeaseKeeper, Memory, NodeState, Reporter, RuntimeHealth, Start};
 use crate::objects::{ApiObjects, NoObjects, Objects};
 use crate::pod_certificates::PodCertificates;
 use crate::resource_managers;
 use crate::resources::{PodGroups, all_pods_limits, allocatable};
+use crate::server::Source;
 use crate::setup::Setup;
 use crate::shutdown;
 use crate::traces;
@@ -152,6 +153,13 @@ impl Registries {
         let own = KubeletMetrics::new(&all, &probes);
         Self { all, probes, own }
     }
+
+    /// What does not change as long as the kubelet runs.
+    fn show_facts(&self, plan: &Plan, version: Version, source: Source) {
+        self.own.node_name.with(&[&plan.node.name]).set(1.0);
+        self.own.provider.with(&[source.provider()]).set(1.0);
+        self.own.cgroup_version.with(&[]).set(if version == Version::V2 { 2.0 } else { 1.0 });
+    }
 }
 
 /// What the engine, its volumes and the drivers of volumes tell the node's reporter.
@@ -205,8 +213,7 @@ impl Dependencies {
     ) -> Result<Self, BoxError> {
         let tracer = traces::start(plan, lifecycle, &metrics.all)?;
         let own_metrics = metrics.own.clone();
-        own_metrics.node_name.with(&[&plan.node.name]).set(1.0);
-        own_metrics.cgroup_version.with(&[]).set(if cgroups.version() == Version::V2 { 2.0 } else { 1.0 });
+        metrics.show_facts(plan, cgroups.version(), serving::source(lifecycle.gates()));
         let observer: Arc<dyn Observer> = own_metrics.clone();
         let list_streaming = lifecycle.gates().enabled(gates::LIST_STREAMING);
         let options = ClientOptions { observer: Some(observer), list_streaming, ..cri_options(plan) };
@@ -253,7 +260,7 @@ impl Dependencies {
         });
         let (told, csi) = (volumes.clone(), extensions.clone());
         state.set_health(Arc::new(EngineHealth { engine: engine.clone(), volumes: told, csi }));
-        let gauge = gauge(plan, lifecycle, &facts, &runtime, &groups);
+        let gauge = gauge(plan, lifecycle, &facts, &runtime, &groups, &metrics.own);
         Ok(Self {
             metrics,
             clients,
@@ -373,6 +380,8 @@ impl Dependencies {
     fn reporter(&self, plan: &Plan, lifecycle: &Lifecycle) -> Reporter {
         let network: Arc<dyn Network> = Arc::new(IpRoute::new(Arc::new(LinuxExec), None));
         let addresses: Arc<dyn AddressSource> = Arc::new(network);
+        let booted = self.facts.proc().boot_time_seconds().ok();
+        let booted = booted.map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
         Reporter {
             settings: plan.node.clone(),
             state: self.state.clone(),
@@ -386,6 +395,7 @@ impl Dependencies {
             client: self.clients.as_ref().map(|clients| clients.heartbeat.clone()),
             memory: Memory::default(),
             devices: Some(self.extensions.devices.clone()),
+            start: Some(Start::new(self.metrics.own.clone(), booted, lifecycle.started()).into()),
         }
     }
 }
@@ -412,6 +422,7 @@ fn gauge(
     facts: &Facts,
     runtime: &Arc<CriClient>,
     groups: &Arc<PodGroups>,
+    metrics: &Arc<KubeletMetrics>,
 ) -> Arc<dyn Gauge> {
     Arc::new(Measure {
         runtime: runtime.clone(),
@@ -428,6 +439,7 @@ fn gauge(
         separate_disks: lifecycle.gates().enabled(gates::SEPARATE_DISKS),
         quotas: lifecycle.gates().enabled(gates::SCRATCH_QUOTAS).then(ScratchQuotas::of_machine),
         source: serving::source(lifecycle.gates()),
+        metrics: metrics.clone(),
         clock: lifecycle.clock().clone(),
         walked: Default::default(),
     })

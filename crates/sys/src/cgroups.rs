@@ -4,6 +4,7 @@
 //! Not here: the groups of single containers (the container runtime's), and how systemd is asked for groups: whoever
 //! shares a machine with it asks, and uses this for what systemd does not do.
 
+mod details;
 mod fake;
 mod hierarchy;
 mod linux;
@@ -17,6 +18,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+pub use details::{CpuShare, Details, DeviceUse, MemoryLimits};
 pub use fake::FakeCgroups;
 pub use linux::LinuxCgroups;
 pub use pressure::{Pressure, Pressures, Stall};
@@ -31,7 +33,7 @@ pub enum Version {
 }
 
 /// A group by its path from the root of every hierarchy, such as `/kubepods/burstable/pod123`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CgroupPath(String);
 
 impl CgroupPath {
@@ -181,6 +183,9 @@ pub trait Cgroups: Send + Sync {
     fn children(&self, group: &CgroupPath) -> Result<BTreeSet<String>, CgroupError>;
 
     fn usage(&self, group: &CgroupPath) -> Result<Usage, CgroupError>;
+
+    /// What the group may use, and more figures; what cannot be read is left out.
+    fn details(&self, group: &CgroupPath) -> Details;
 
     /// The same numbers as [`usage`](Self::usage), where no others are needed.
     fn cpu_and_memory(&self, group: &CgroupPath) -> Result<CpuAndMemory, CgroupError> {

@@ -5,9 +5,10 @@ mod parse;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-pub use parse::{Counts, Interface, Memory, Stat};
+pub use parse::{Counts, Descriptors, Disk, Interface, Memory, Stat};
 
 /// A file larger than this is not read whole; nothing here comes near.
 const READ_LIMIT_BYTES: u64 = 4 * 1024 * 1024;
@@ -96,6 +97,48 @@ impl Proc {
     pub fn interfaces(&self, pid: Option<u32>) -> io::Result<Vec<Interface>> {
         let of = pid.map_or_else(|| "self".to_owned(), |pid| pid.to_string());
         Ok(parse::interfaces(&self.read(&format!("proc/{of}/net/dev"))?))
+    }
+
+    /// How many files a process has open, and how many of them are sockets.
+    ///
+    /// # Errors
+    /// There is no such process, or it may not be looked at.
+    pub fn descriptors(&self, pid: u32) -> io::Result<Descriptors> {
+        let mut open = Descriptors::default();
+        for entry in std::fs::read_dir(self.root.join(format!("proc/{pid}/fd")))?.flatten() {
+            open.files += 1;
+            let target = std::fs::read_link(entry.path());
+            open.sockets += u64::from(target.is_ok_and(|target| target.as_os_str().as_bytes().starts_with(b"socket:")));
+        }
+        Ok(open)
+    }
+
+    /// How many files a process may have open; `None` for as many as it likes.
+    ///
+    /// # Errors
+    /// There is no such process, or its limits are not in the expected form.
+    pub fn open_files_limit(&self, pid: u32) -> io::Result<Option<u64>> {
+        let text = self.read(&format!("proc/{pid}/limits"))?;
+        let soft = text.lines().find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next());
+        match soft {
+            Some("unlimited") => Ok(None),
+            soft => soft.and_then(|soft| soft.parse().ok()).map(Some).ok_or_else(|| malformed("limits")),
+        }
+    }
+
+    /// What went from and to the block devices of the machine.
+    ///
+    /// # Errors
+    /// `/proc/diskstats` cannot be read.
+    pub fn disks(&self) -> io::Result<Vec<Disk>> {
+        Ok(parse::disks(&self.read("proc/diskstats")?))
+    }
+
+    /// The name below `/dev` of a block device, by its numbers.
+    #[must_use]
+    pub fn block_device(&self, major: u32, minor: u32) -> Option<String> {
+        let text = self.read(&format!("sys/dev/block/{major}:{minor}/uevent")).ok()?;
+        text.lines().find_map(|line| line.strip_prefix("DEVNAME=").map(ToOwned::to_owned))
     }
 
     /// The machine's memory.
@@ -286,6 +329,12 @@ mod tests {
         put("var/lib/dbus/machine-id", "abc\n");
         put("proc/7/cmdline", "sh\0-c\0two words\0");
         put("proc/7/oom_score_adj", "0\n");
+        put("proc/7/limits", "Limit  Soft Limit  Hard Limit  Units\nMax open files  1024  4096  files\n");
+        put("proc/8/limits", "Max open files            unlimited            unlimited            files\n");
+        put("proc/7/fd/0", "");
+        std::os::unix::fs::symlink("socket:[5]", root.path().join("proc/7/fd/1")).unwrap();
+        put("sys/dev/block/8:1/uevent", "MAJOR=8\nMINOR=1\nDEVNAME=sda1\n");
+        put("proc/diskstats", "   8       1 sda1 1 2 3 4 5 6 7 8 9 10 11 0 0\n   8 16 short 1\n");
         put("proc/sys/net/ipv4/ip_forward", "0\n");
         put("proc/sys/kernel/pid_max", "4000\n");
         put("proc/sys/kernel/threads-max", "3000\n");
@@ -294,8 +343,16 @@ mod tests {
         assert_eq!((proc.cpus().unwrap(), proc.boot_time_seconds().unwrap()), (2, 1_700_000_000));
         assert_eq!((proc.machine_id().as_str(), proc.system_uuid().as_str()), ("abc", ""));
         assert_eq!(proc.command_line(7).unwrap(), ["sh", "-c", "two words"]);
-        assert_eq!(proc.pids().unwrap(), [7]);
+        let mut pids = proc.pids().unwrap();
+        pids.sort_unstable();
+        assert_eq!(pids, [7, 8]);
         assert_eq!(proc.threads().unwrap(), (345, 3000));
+        assert_eq!(proc.descriptors(7).unwrap(), Descriptors { files: 2, sockets: 1 });
+        assert_eq!((proc.open_files_limit(7).unwrap(), proc.open_files_limit(8).unwrap()), (Some(1024), None));
+        assert_eq!((proc.block_device(8, 1).as_deref(), proc.block_device(8, 2)), (Some("sda1"), None));
+        let [disk] = proc.disks().unwrap().try_into().unwrap();
+        assert_eq!((disk.major, disk.minor, disk.reads, disk.sectors_written), (8, 1, 1, 7));
+        assert_eq!((disk.in_progress, disk.busy_ms, disk.weighted_ms), (9, 10, 11));
         let head =
             "Inter-|   Receive  | Transmit\n face |bytes packets errs drop fifo frame compressed multicast|bytes\n";
         put("proc/7/net/dev", &format!("{head}  eth0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\nbroken: 1 2\n"));

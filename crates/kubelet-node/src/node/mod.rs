@@ -10,6 +10,7 @@ mod patch;
 mod registration;
 mod reporter;
 mod settings;
+mod start;
 mod state;
 mod status;
 
@@ -19,6 +20,7 @@ pub use facts::{Facts, FileSystem, filesystem};
 pub use lease::LeaseKeeper;
 pub use reporter::{Memory, Reporter};
 pub use settings::NodeSettings;
+pub use start::{Start, StartObserver, StartPhase};
 pub use state::{NodeState, RuntimeHealth};
 
 use api_types::core_v1::ObjectReference;

@@ -1,7 +1,7 @@
 //! Keeps the node's object in the API true: registers it and sends its status.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use api_machinery::time::Time;
 use api_types::core_v1::{ContainerImage, Node};
@@ -13,8 +13,9 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::conditions::Health;
+use super::registration::{self, Registered};
 use super::status::{self, Observed};
-use super::{AddressSource, Facts, NodeSettings, NodeState, addresses, image_list, patch, reference, registration};
+use super::{AddressSource, Facts, NodeSettings, NodeState, Start, addresses, image_list, patch, reference};
 use crate::devices::Devices;
 use crate::interfaces::{Events, Level, NodeView as _};
 
@@ -50,6 +51,8 @@ pub struct Reporter {
     pub memory: Memory,
     /// What plugins offer beside what the machine has.
     pub devices: Option<Arc<Devices>>,
+    /// Who is told how long the start takes.
+    pub start: Option<Mutex<Start>>,
 }
 
 /// What is remembered from one report to the next.
@@ -117,13 +120,26 @@ impl Reporter {
             let node = status::initial(&self.settings, &observed, self.now());
             self.state.set_own(node.clone());
             tracing::info!(node = self.settings.name, "Attempting to register node");
+            self.start(Start::attempted);
             match registration::register(client, &self.settings, &node).await {
-                Ok(node) => return node,
+                Ok(Registered { node, is_new }) => {
+                    if is_new {
+                        self.start(Start::registered);
+                    }
+                    return node;
+                }
                 Err(error) => {
                     tracing::error!(node = self.settings.name, %error, "Unable to register node with API server");
                     tokio::time::sleep(pause.step(&self.rng)).await;
                 }
             }
+        }
+    }
+
+    /// Notes a moment of the start.
+    fn start(&self, moment: fn(&mut Start, SystemTime)) {
+        if let Some(start) = &self.start {
+            moment(&mut start.lock(), self.clock.wall());
         }
     }
 
@@ -195,6 +211,9 @@ impl Reporter {
             }
             self.state.set_own(new);
             self.remember(sent, changed);
+            if ready {
+                self.start(Start::ready);
+            }
         }
         Ok(ready)
     }

@@ -95,6 +95,7 @@ fn start_with(server: Arc<FakeServer>, gives_up_where_forbidden: bool) -> Bench 
         client: Some(client.clone()),
         memory: Memory::default(),
         devices: None,
+        start: None,
     });
     client.tasks().spawn_cancellable("reporter", reporter.run());
     Bench { server, errors, events, runtime, state, _dir: dir }

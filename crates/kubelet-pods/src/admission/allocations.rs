@@ -11,7 +11,7 @@ use api_types::core_v1::Pod;
 use parking_lot::Mutex;
 
 use super::{Attempt, Handler, Operation, Refusal, Reservation};
-use crate::pod::status::{Outlook, Resize};
+use crate::pod::status::{Resize, Retry};
 use crate::runtime::checkpoint::{Checkpoint, CheckpointError, Entries, Given};
 
 /// What pods have been given, by uid.
@@ -63,10 +63,16 @@ impl Allocations {
         self.entries.lock().get(uid).map(|entry| entry.state.clone()).unwrap_or_default()
     }
 
-    /// Pods that wait for room.
-    pub(crate) fn pending(&self) -> Vec<String> {
-        let waits = |entry: &Entry| entry.state.pending.as_ref().is_some_and(|why| why.outlook == Outlook::Deferred);
-        self.entries.lock().iter().filter(|(_, entry)| waits(entry)).map(|(uid, _)| uid.clone()).collect()
+    /// Pods that wait for room, of which there may be some for this reason.
+    pub(crate) fn retry(&self, why: Retry) -> Vec<String> {
+        let mut entries = self.entries.lock();
+        let waiting = entries.iter_mut().filter(|(_, entry)| entry.state.is_deferred());
+        waiting
+            .map(|(uid, entry)| {
+                entry.state.retry = why;
+                uid.clone()
+            })
+            .collect()
     }
 
     /// Whether the pod wants something else than it has. A pod that runs without having been admitted has what it wants.

@@ -10,7 +10,8 @@ use tokio::sync::mpsc;
 
 use crate::interfaces::PodSettings;
 use crate::runtime::PodRuntime;
-use crate::runtime::record::{ContainerRecord, RuntimePod};
+use crate::runtime::kill::{Grace, KillError, orphan};
+use crate::runtime::record::{ContainerRecord, RecordState, RuntimePod};
 
 /// Dead containers that may wait to be removed; more are left to the next collection.
 const QUEUE: usize = 50;
@@ -56,12 +57,13 @@ impl DeadContainers {
     }
 }
 
-/// The dead ones of a container's instances, newest first, but for so many that are kept.
+/// The instances of a container that ended, newest first, but for so many that are kept. What may still run, for all the
+/// runtime knows, is left to [`collect`], which stops it first.
 pub(crate) fn outlived<'a>(
     instances: impl Iterator<Item = &'a ContainerRecord>,
     keep: usize,
 ) -> impl Iterator<Item = &'a ContainerRecord> {
-    instances.filter(|record| record.is_dead()).skip(keep)
+    instances.filter(|record| record.state == RecordState::Exited).skip(keep)
 }
 
 /// One pass over everything the runtime has; tells what could not be removed.
@@ -73,6 +75,11 @@ pub(crate) async fn collect(
 ) -> Vec<String> {
     let mut errors = Vec::new();
     for record in superfluous(pods, fate, &runtime.settings, now) {
+        if let Err(error) = stop_unknown(runtime, pods, record).await {
+            tracing::warn!(container = %record.id, %error, "Stopping a container in unknown state failed");
+            errors.push(error.to_string());
+            continue;
+        }
         if let Err(error) = runtime.runtime.remove_container(&record.id).await {
             tracing::warn!(container = %record.id, %error, "Removing a dead container failed");
             errors.push(error.to_string());
@@ -92,6 +99,19 @@ pub(crate) async fn collect(
         }
     }
     errors
+}
+
+/// Stops a container of which the runtime does not know whether it runs, with the grace period and the hook that its labels
+/// tell: removed as it is, it would be killed without either.
+async fn stop_unknown(
+    runtime: &PodRuntime,
+    pods: &[Arc<RuntimePod>],
+    record: &ContainerRecord,
+) -> Result<(), KillError> {
+    let is_of = |pod: &&Arc<RuntimePod>| pod.containers.iter().any(|own| own.id == record.id);
+    let Some(seen) = pods.iter().find(is_of).filter(|_| record.state == RecordState::Unknown) else { return Ok(()) };
+    let message = "Container is in unknown state, try killing it before removal";
+    runtime.kill_container(&Arc::new(orphan(seen)), record, message, Grace::OfPod).await
 }
 
 /// Containers beyond what is kept, those of gone pods first.
@@ -196,7 +216,7 @@ fn is_ours(link: &std::path::Path, settings: &PodSettings) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::record::{RecordState, SandboxRecord};
+    use crate::runtime::record::SandboxRecord;
 
     fn record(id: &str, name: &str, created_at: i64) -> ContainerRecord {
         let dead = ContainerRecord::example(id, name, RecordState::Exited);
@@ -236,12 +256,14 @@ mod tests {
     fn what_is_about_to_run_outlives_nobody() {
         let state = |id: &str, state: RecordState| ContainerRecord { state, ..record(id, "c", 0) };
         let (created, running) = (state("4", RecordState::Created), state("4", RecordState::Running));
+        let unknown = state("4", RecordState::Unknown);
         let (dead, older) = (state("3", RecordState::Exited), state("2", RecordState::Exited));
         for (instances, keep, expected) in [
             (vec![&created, &dead], 1, vec![]),
             (vec![&created, &dead, &older], 1, vec!["2"]),
             (vec![&running, &dead, &older], 1, vec!["2"]),
             (vec![&running, &dead, &older], 0, vec!["3", "2"]),
+            (vec![&unknown, &dead, &older], 0, vec!["3", "2"]),
         ] {
             let ids: Vec<&str> = outlived(instances.into_iter(), keep).map(|record| record.id.as_str()).collect();
             assert_eq!(ids, expected);
@@ -254,6 +276,34 @@ mod tests {
         assert_eq!(old_sandboxes(&pods, &|_| Fate::Kept), ["s0"]);
         let empty = [pod("a", Vec::new())];
         assert_eq!(old_sandboxes(&empty, &|_| Fate::Gone), ["s1", "s0"]);
+    }
+
+    #[tokio::test]
+    async fn what_may_still_run_is_stopped_before_it_is_removed() {
+        use node_api::cri::CriError;
+        use node_api::cri::fake::FakeRuntime;
+
+        let state = |id: &str, state| ContainerRecord { state, ..record(id, "c", 1) };
+        let containers = vec![state("u", RecordState::Unknown), state("e", RecordState::Exited)];
+        let pods = [pod("a", containers)];
+        let fake = FakeRuntime::new(base::SystemClock::shared(), &base::TaskGroup::new("runtime"));
+        let runtime = crate::engine::test_node::runtime_with(&fake);
+        let refused = || CriError::rpc("stop_container", node_api::cri::Code::Unknown, "busy");
+        for (fails, expected, errors) in [
+            (false, ["stop_container u", "remove_container u", "remove_container e"].as_slice(), 0),
+            (true, &["stop_container u", "remove_container e"], 1),
+        ] {
+            if fails {
+                fake.fail_next("stop_container", refused());
+            }
+            let told = collect(&runtime, &pods, &|_| Fate::Gone, SystemTime::now_for_test()).await;
+            let calls = fake.take_calls().into_iter().filter(|call| call.operation.ends_with("_container"));
+            let calls: Vec<String> = calls.map(|call| format!("{} {}", call.operation, call.subject)).collect();
+            assert_eq!(
+                (calls.iter().map(String::as_str).collect::<Vec<_>>().as_slice(), told.len()),
+                (expected, errors)
+            );
+        }
     }
 
     trait Later {

@@ -2,6 +2,7 @@
 
 use super::state::Stage;
 use super::{Inner, PodEngine};
+use crate::eviction::log_uses;
 use crate::metrics::Present;
 use crate::pod::is_static;
 use crate::runtime::record::RecordState;
@@ -10,10 +11,28 @@ impl PodEngine {
     /// Sets the metrics that follow from the present state.
     pub fn show_metrics(&self) {
         self.inner.metrics.show(&self.inner.present());
+        self.inner.side.volumes.show_metrics();
         if let Some(last) = self.inner.runtime.cache.last_relist() {
             let at = self.inner.clock.wall() - last.elapsed();
             let seconds = at.duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
             self.inner.metrics.pleg_last_seen.with(&[]).set(seconds);
+        }
+    }
+}
+
+impl PodEngine {
+    /// Sets what the logs of running containers take up, which is looked up on the disk.
+    pub async fn show_logs(&self) {
+        let inner = &self.inner;
+        let mut pods = Vec::new();
+        for pod in inner.workers.active() {
+            let Some(seen) = inner.runtime.cache.get(&pod.metadata.uid) else { continue };
+            pods.push((pod, seen.running().map(|record| record.name.clone()).collect()));
+        }
+        let directory = inner.settings.pod_logs_dir.clone();
+        let look = move || log_uses(&directory, &pods);
+        if let Ok(uses) = tokio::task::spawn_blocking(look).await {
+            inner.metrics.show_logs(&uses);
         }
     }
 }
@@ -49,7 +68,9 @@ impl Inner {
             let key = (config, lifecycle, if fixed { "true" } else { "false" });
             *present.working.entry(key).or_default() += 1;
             let resize = self.allocations.state(&uid);
-            present.pending_resizes += usize::from(resize.pending.is_some());
+            if let Some(pending) = &resize.pending {
+                *present.pending_resizes.entry(pending.outlook.name()).or_default() += 1;
+            }
             present.resizes += usize::from(resize.in_progress);
         }
         present

@@ -9,11 +9,12 @@ use api_machinery::json;
 use api_types::core_v1::constants::pod_qos_class;
 use api_types::core_v1::{Container, Pod};
 use component_helpers::{pod_requests, qos};
+use tokio::time::Instant;
 
 use super::Inner;
 use crate::admission::{Operation, Reason, Refusal};
 use crate::interfaces::Level;
-use crate::pod::status::{Outlook, Pending, Resize};
+use crate::pod::status::{Outlook, Pending, Resize, Retry};
 use crate::runtime::record::RuntimePod;
 use crate::runtime::resize::ResizeError;
 
@@ -31,11 +32,16 @@ impl Inner {
             }
             return self.allocations.given(pod);
         }
+        let former = self.allocations.state(&pod.metadata.uid);
+        self.allocations.update(pod, |state| state.retry = Retry::default());
         match self.ask(pod, Operation::Resize) {
             Ok(()) => {
+                if former.is_deferred() {
+                    self.metrics.deferred_resizes.with(&[former.retry.name()]).inc();
+                }
                 self.tell_resize(pod, Level::Normal, "ResizeStarted", "Pod resize started: ", None);
                 // It may have become smaller.
-                self.wake_pending_resizes();
+                self.wake_pending_resizes(Retry::PodResized);
             }
             Err(Refusal { reason: Reason::NotWritten, message }) => {
                 let meta = &pod.metadata;
@@ -109,8 +115,15 @@ impl Inner {
     }
 
     /// There may be room now for those who wait for it.
-    pub(super) fn wake_pending_resizes(&self) {
-        self.allocations.pending().iter().for_each(|uid| self.workers.wake(uid));
+    pub(super) fn wake_pending_resizes(&self, why: Retry) {
+        self.allocations.retry(why).iter().for_each(|uid| self.workers.wake(uid));
+    }
+
+    /// Counts what a pod asks for that it did not ask for before: what is said of what it asked for then holds no more.
+    pub(super) fn note_request(&self, before: &Pod, now: &Pod) {
+        if self.metrics.resize_requested(before, now) {
+            self.allocations.update(now, |state| state.pending = None);
+        }
     }
 
     /// The other pods of the node with what they have been given.
@@ -127,7 +140,10 @@ impl Inner {
             return Ok(());
         }
         self.allocations.update(pod, |state| state.in_progress = true);
-        let Err(error) = self.put_into_effect(pod, former.as_ref(), seen).await else {
+        let began = Instant::now();
+        let put = self.put_into_effect(pod, former.as_ref(), seen).await;
+        self.metrics.resize_actuated(began.elapsed(), put.is_ok());
+        let Err(error) = put else {
             self.finish_resize(pod);
             return Ok(());
         };

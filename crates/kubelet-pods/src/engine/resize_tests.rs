@@ -64,6 +64,11 @@ async fn resources_change_in_place_where_they_fit() {
     bench.wait("resized", |bench| bench.limit() == "2Gi" && bench.condition("PodResizeInProgress").is_none()).await;
     let updates = bench.runtime.take_calls().iter().filter(|call| call.operation == "update_container").count();
     assert_eq!(updates, 1);
+    let metrics = &bench.engine.inner.metrics;
+    for requirement in ["limits", "requests"] {
+        let count = metrics.requested_resizes.with(&["increase", requirement, "memory"]).get();
+        assert!((count - 1.0).abs() < f64::EPSILON, "{requirement} {count}");
+    }
     assert!(bench.node.told("Normal ResizeStarted  Pod resize started: {\"containers\":[{\"name\":\"main\""));
     assert!(bench.node.told("Normal ResizeCompleted  Pod resize completed: "));
     bench.resize("64Gi");
@@ -153,6 +158,9 @@ async fn room_that_becomes_free_is_taken_at_once() {
     bench.server.put("v1/pods", going);
     bench.wait("resized", |bench| bench.limit() == "3Gi").await;
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    let counted = |trigger| bench.engine.inner.metrics.deferred_resizes.with(&[trigger]).get();
+    let counts = ["pods_removed", "pod_resized", "periodic_retry"].map(counted);
+    assert_eq!(counts.map(|count| count.to_string()), ["1", "0", "0"]);
     bench.tasks.shutdown(Duration::from_secs(5)).await;
 }
 

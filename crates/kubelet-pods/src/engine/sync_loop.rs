@@ -135,9 +135,13 @@ impl Inner {
     }
 
     fn updated(self: &Arc<Self>, pod: &Arc<Pod>) {
+        let before = self.store.get(&pod.metadata.uid);
         self.store.put(pod);
         if is_mirror(pod) {
             return self.wake_static(pod);
+        }
+        if let Some(before) = before {
+            self.note_request(&before, pod);
         }
         let ending = is_terminal(pod) || pod.metadata.deletion_timestamp.is_some();
         if ending || !self.is_refused(&pod.metadata.uid) {

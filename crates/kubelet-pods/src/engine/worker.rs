@@ -15,7 +15,7 @@ use super::Inner;
 use super::state::{Input, Stage, WorkerState};
 use super::workers::Job;
 use crate::interfaces::{Level, MountError, SideError};
-use crate::pod::status::{self, Forced, Inputs, ProbeView, Shown, is_terminal};
+use crate::pod::status::{self, Forced, Inputs, ProbeView, Retry, Shown, is_terminal};
 use crate::pod::{is_static, mirror};
 use crate::probe::{ProbeKind, ProbeResult, Probes};
 use crate::runtime::docker_config::CredentialsError;
@@ -323,7 +323,7 @@ impl Inner {
             self.set_status(pod, &job.state, &after, true);
         }
         self.probes.remove(uid);
-        self.wake_pending_resizes();
+        self.wake_pending_resizes(Retry::PodsRemoved);
         Ran::Moved(Input::Stopped)
     }
 

@@ -14,10 +14,12 @@ use node_api::cri::{CriError, Images, Runtime};
 use parking_lot::Mutex;
 use sys::cgroups::Usage;
 use sys::proc::Proc;
+use tokio::time::Instant;
 
 use super::usage::{
     ContainerUse, FileSystems, Gauge, Observation, Observations, Parts, PodUse, PodUses, Room, Snapshot, VolumeUse,
 };
+use crate::metrics::KubeletMetrics;
 use crate::node::filesystem;
 use crate::resources::thresholds::Signal;
 use crate::resources::{PodGroups, node_usage};
@@ -58,6 +60,7 @@ pub struct Measure {
     pub quotas: Option<Arc<ScratchQuotas>>,
     /// Who tells what pods as a whole use.
     pub source: Source,
+    pub metrics: Arc<KubeletMetrics>,
     pub clock: SharedClock,
     pub walked: Mutex<HashMap<String, (SystemTime, Walked)>>,
 }
@@ -146,8 +149,8 @@ impl Measure {
             return found.0.clone();
         }
         let (layout, logs, own) = (self.layout.clone(), log_directory(&self.pod_logs_dir, pod), Arc::clone(pod));
-        let quotas = self.quotas.clone();
-        let walk = move || walk(&layout, &logs, &own, quotas.as_deref());
+        let (quotas, metrics) = (self.quotas.clone(), Arc::clone(&self.metrics));
+        let walk = move || walk(&layout, &logs, &own, quotas.as_deref(), &metrics);
         let found = tokio::task::spawn_blocking(walk).await.unwrap_or_default();
         let mut walked = self.walked.lock();
         // Of pods that are gone nobody asks again.
@@ -222,8 +225,39 @@ fn container_use(stats: &ContainerStats, disk: &Disk) -> ContainerUse {
     }
 }
 
+/// What the logs of a container take up on the disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogUse {
+    pub container: String,
+    pub namespace: String,
+    pub pod: String,
+    pub uid: String,
+    pub bytes: u64,
+}
+
+/// What the logs of containers take up, of those that have any; by pods and the names of their containers.
+pub(crate) fn log_uses(pod_logs_dir: &Path, pods: &[(Arc<Pod>, Vec<String>)]) -> Vec<LogUse> {
+    let mut uses = Vec::new();
+    for (pod, containers) in pods {
+        let (directory, meta) = (log_directory(pod_logs_dir, pod), &pod.metadata);
+        for container in containers {
+            let path = directory.join(container);
+            if path.is_dir() {
+                uses.push(LogUse {
+                    container: container.clone(),
+                    namespace: meta.namespace.clone(),
+                    pod: meta.name.clone(),
+                    uid: meta.uid.clone(),
+                    bytes: used(&path).bytes,
+                });
+            }
+        }
+    }
+    uses
+}
+
 /// Looks at everything that a pod has on the disk beside its containers' layers.
-fn walk(layout: &Layout, logs: &Path, pod: &Pod, quotas: Option<&ScratchQuotas>) -> Disk {
+fn walk(layout: &Layout, logs: &Path, pod: &Pod, quotas: Option<&ScratchQuotas>, metrics: &KubeletMetrics) -> Disk {
     let mut disk = Disk { other: used(&layout.hosts_file(&pod.metadata.uid)), ..Disk::default() };
     for entry in std::fs::read_dir(logs).into_iter().flatten().flatten() {
         let room = used(&entry.path());
@@ -241,11 +275,13 @@ fn walk(layout: &Layout, logs: &Path, pod: &Pod, quotas: Option<&ScratchQuotas>)
             (None, None) => continue,
         };
         let path = layout.volume(&pod.metadata.uid, plugin, &volume.name);
+        let began = Instant::now();
         let counted = quotas.zip(source.empty_dir.as_ref()).and_then(|(quotas, own)| quotas.used(pod, own, &path));
-        let used = match counted {
-            Some(counted) => Room { bytes: counted.bytes, inodes: counted.inodes },
-            None => used(&path),
+        let (used, how) = match counted {
+            Some(counted) => (Room { bytes: counted.bytes, inodes: counted.inodes }, "fsquota"),
+            None => (used(&path), "du"),
         };
+        metrics.volume_measuring.with(&[how]).observe(began.elapsed().as_secs_f64());
         disk.volumes.push(VolumeUse { name: volume.name.clone(), used, in_memory });
     }
     disk
@@ -303,7 +339,8 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, vec![1_u8; *size]).unwrap();
         }
-        let disk = walk(&layout, &logs, &pod, None);
+        let metrics = KubeletMetrics::unseen();
+        let disk = walk(&layout, &logs, &pod, None, &metrics);
         assert!(disk.volumes[0].used.bytes >= 8192 && disk.volumes[0].used.inodes == 3, "{disk:?}");
         assert!(disk.logs["main"].bytes >= 4096 && disk.logs["main"].inodes == 2);
         assert_eq!(disk.other.inodes, 1);
@@ -312,11 +349,26 @@ mod tests {
         quotas.assign(&layout.volume("u", Plugin::EmptyDir, "v"), project).unwrap();
         quotas.uses(project, counted);
         let quotas = ScratchQuotas::new(Arc::new(quotas), dir.path());
-        let volume = |pod: &Pod| walk(&layout, &logs, pod, Some(&quotas)).volumes[0].used;
+        let volume = |pod: &Pod| walk(&layout, &logs, pod, Some(&quotas), &metrics).volumes[0].used;
         assert_eq!(volume(&pod).inodes, 3, "users of the node could cheat");
         pod.spec.host_users = Some(false);
         assert_eq!(volume(&pod), Room { bytes: 5, inodes: 7 });
         assert_eq!(used(Path::new("/nowhere")), Room::default());
+    }
+
+    #[test]
+    fn logs_of_containers_are_measured_by_themselves() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut pod = Pod::default();
+        (pod.metadata.namespace, pod.metadata.name, pod.metadata.uid) = ("ns".into(), "web".into(), "u".into());
+        let logs = dir.path().join("ns_web_u");
+        for (container, size) in [("main", 8192), ("gone", 4096)] {
+            std::fs::create_dir_all(logs.join(container)).unwrap();
+            std::fs::write(logs.join(container).join("0.log"), vec![1_u8; size]).unwrap();
+        }
+        let uses = log_uses(dir.path(), &[(Arc::new(pod), vec!["main".into(), "new".into()])]);
+        let [LogUse { container, bytes, .. }] = uses.as_slice() else { panic!("{uses:?}") };
+        assert!(container == "main" && *bytes >= 8192, "{uses:?}");
     }
 
     #[test]

@@ -23,7 +23,8 @@ use async_trait::async_trait;
 use base::SharedClock;
 use node_api::cri::CriError;
 
-pub use measure::Measure;
+pub(crate) use measure::log_uses;
+pub use measure::{LogUse, Measure};
 use pressure::Pressure;
 use usage::FileSystems;
 pub use usage::{ContainerUse, Gauge, Parts, PodUse, PodUses, Room, Snapshot, VolumeUse};

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use component_base::metrics::{Counters, Desc, Gauges, Histograms, Metrics, Stability};
 
+use super::shown::Shown;
+
 const fn beta(name: &'static str, help: &'static str) -> Desc {
     Desc::new(name, help, Stability::Beta)
 }
@@ -75,6 +77,11 @@ const CLAIM_BUCKETS: &[f64] = &[
 /// From a minute to four years, for lives of certificates.
 const LIFE_BUCKETS: &[f64] =
     &[60.0, 3600.0, 14_400.0, 86_400.0, 604_800.0, 2_592_000.0, 7_776_000.0, 15_552_000.0, 31_104_000.0, 124_416_000.0];
+/// In milliseconds, from a hundredth of a second to ten minutes, for resizes.
+const RESIZE_BUCKETS: &[f64] = &[
+    10.0, 50.0, 100.0, 500.0, 1000.0, 2000.0, 5000.0, 10_000.0, 20_000.0, 30_000.0, 60_000.0, 120_000.0, 300_000.0,
+    600_000.0,
+];
 /// In milliseconds, from a twentieth on.
 const ADMISSION_BUCKETS: &[f64] =
     &[0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6, 819.2];
@@ -114,6 +121,8 @@ macro_rules! families {
         pub struct KubeletMetrics {
             $(pub $own: $own_kind,)*
             $(pub $probe: $probe_kind,)*
+            /// Series that go with what they are about.
+            pub(super) shown: Shown,
         }
 
         impl KubeletMetrics {
@@ -129,6 +138,7 @@ macro_rules! families {
                         const DESCRIPTION: Desc = $probe_text;
                         Family::of(probes, &DESCRIPTION)
                     },)*
+                    shown: Shown::default(),
                 })
             }
         }
@@ -154,6 +164,20 @@ families! {
         infeasible_resizes: Counters =
             alpha("kubelet_pod_infeasible_resizes_total", "Resizes that can never be.").labels(&["reason_detail"]);
         resizes: Gauges = alpha("kubelet_pod_in_progress_resizes", "Resizes that are being put into effect.");
+        requested_resizes: Counters = alpha(
+            "kubelet_container_requested_resizes_total",
+            "Changes of resources that were asked for, each of each container.",
+        )
+        .labels(&["operation", "requirement", "resource"]);
+        deferred_resizes: Counters = alpha(
+            "kubelet_pod_deferred_accepted_resizes_total",
+            "Resizes that were accepted after they had to wait, by what had them looked at again.",
+        )
+        .labels(&["retry_trigger"]);
+        resize_duration: Histograms =
+            alpha("kubelet_pod_resize_duration_milliseconds", "How long putting a resize into effect takes.")
+                .labels(&["success"])
+                .buckets(RESIZE_BUCKETS);
         pleg_last_seen: Gauges =
             alpha("kubelet_pleg_last_seen_seconds", "When the runtime was last listed in full, in seconds since 1970.");
         pleg_duration: Histograms =
@@ -171,6 +195,14 @@ families! {
         pleg_discarded: Counters = alpha("kubelet_pleg_discard_events", "Events that nobody could take.");
         started_pods: Counters = alpha("kubelet_started_pods_total", "Sandboxes that were made.");
         started_pods_errors: Counters = alpha("kubelet_started_pods_errors_total", "Sandboxes that could not be made.");
+        user_namespaced_pods: Counters = alpha(
+            "kubelet_started_user_namespaced_pods_total",
+            "Sandboxes with users of their own that were made.",
+        );
+        user_namespaced_pods_errors: Counters = alpha(
+            "kubelet_started_user_namespaced_pods_errors_total",
+            "Sandboxes with users of their own that could not be made.",
+        );
         sandbox_duration: Histograms =
             alpha("kubelet_run_podsandbox_duration_seconds", "How long making a sandbox takes.")
                 .labels(&["runtime_handler"]);
@@ -301,6 +333,60 @@ families! {
         );
         claim_inodes_used: Gauges =
             claim("kubelet_volume_stats_inodes_used", "The used inodes of a claim's file system.");
+        volumes: Gauges =
+            alpha("volume_manager_total_volumes", "Volumes of pods, those that are wanted and those that there are.")
+                .labels(&["plugin_name", "state"]);
+        storage_operations: Histograms =
+            alpha("storage_operation_duration_seconds", "How long work on volumes takes.")
+                .labels(&["migrated", "operation_name", "status", "volume_plugin"])
+                .buckets(STORAGE_BUCKETS);
+        volume_measuring: Histograms = alpha(
+            "kubelet_volume_metric_collection_duration_seconds",
+            "How long finding out what a volume holds takes, by how it is found out.",
+        )
+        .labels(&["metric_source"]);
+        reconstructed_volumes: Counters =
+            alpha("reconstruct_volume_operations_total", "Volumes of an earlier kubelet that were found on disk.");
+        unreconstructed_volumes: Counters = alpha(
+            "reconstruct_volume_operations_errors_total",
+            "Volumes of an earlier kubelet of which nothing could be found out.",
+        );
+        force_cleaned_volumes: Counters = alpha(
+            "force_cleaned_failed_volume_operations_total",
+            "Volumes that were cleaned up although nothing could be found out of them.",
+        );
+        force_cleaned_volumes_errors: Counters =
+            alpha("force_cleaned_failed_volume_operation_errors_total", "Such volumes that could not be cleaned up.");
+        pod_certificates: Gauges = alpha(
+            "kubelet_podcertificate_states",
+            "Sources of projected volumes that are certificates of pods, by signer and by how they are.",
+        )
+        .labels(&["signer_name", "state"]);
+        log_bytes: Gauges =
+            alpha("kubelet_container_log_filesystem_used_bytes", "What the logs of a container take up on the disk.")
+                .labels(&["container", "namespace", "pod", "uid"]);
+        provider: Gauges =
+            alpha("kubelet_metrics_provider", "Who tells what pods use; always 1.").labels(&["provider"]);
+        start_before: Gauges = alpha(
+            "kubelet_node_startup_pre_kubelet_duration_seconds",
+            "From the start of the machine to that of the kubelet.",
+        );
+        start_before_registration: Gauges = alpha(
+            "kubelet_node_startup_pre_registration_duration_seconds",
+            "From the start of the kubelet to its first attempt to register the node.",
+        );
+        start_registration: Gauges = alpha(
+            "kubelet_node_startup_registration_duration_seconds",
+            "From the first attempt to register the node to its registration.",
+        );
+        start_after_registration: Gauges = alpha(
+            "kubelet_node_startup_post_registration_duration_seconds",
+            "From the registration of the node to its being ready.",
+        );
+        start: Gauges = alpha(
+            "kubelet_node_startup_duration_seconds",
+            "From the start of the machine to the node's being ready for the first time.",
+        );
         plugins: Gauges = alpha("plugin_manager_total_plugins", "Plugins by what is wanted and what there is.")
             .labels(&["socket_path", "state"]);
         csi_operations: Histograms = alpha("csi_operations_seconds", "How long calls of drivers of volumes take.")

@@ -23,6 +23,7 @@ use parking_lot::Mutex;
 use pki::{AltNames, CertificateRequest, KeyAlgorithm, KeyError, Name, PrivateKey};
 
 use crate::interfaces::{Events, Level, NodeView};
+use crate::metrics::Counts;
 
 /// Renewals of many pods are spread over this.
 const JITTER: Duration = Duration::from_secs(5 * 60);
@@ -86,12 +87,42 @@ enum Age {
     Expired,
 }
 
+impl Age {
+    fn at(renewed_at: Time, not_after: Time, now: Time) -> Self {
+        match () {
+            () if not_after <= now => Self::Expired,
+            () if renewed_at + PATIENCE <= now => Self::Overdue,
+            () => Self::Good,
+        }
+    }
+
+    /// As metrics have it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Good => "fresh",
+            Self::Overdue => "overdue_for_refresh",
+            Self::Expired => "expired",
+        }
+    }
+}
+
 /// A request on its way.
 struct Asked {
     name: String,
     uid: String,
     key: String,
     since: Time,
+}
+
+/// How a source's certificate was when it was last looked after.
+struct Told {
+    signer: String,
+    how: How,
+}
+
+enum How {
+    Refused(&'static str),
+    Issued { renewed_at: Time, not_after: Time },
 }
 
 #[derive(Default)]
@@ -109,13 +140,15 @@ pub struct PodCertificates {
     rng: SharedRng,
     /// Bounded by the sources of the volumes of pods that are here.
     slots: Mutex<BTreeMap<Place, Arc<tokio::sync::Mutex<Slot>>>>,
+    /// Bounded as they are; for metrics, which wait for nobody.
+    told: Mutex<BTreeMap<Place, Told>>,
 }
 
 impl PodCertificates {
     /// Credentials that are asked for through `client`.
     #[must_use]
     pub fn new(client: Client, node: Arc<dyn NodeView>, events: Arc<dyn Events>, rng: SharedRng) -> Self {
-        Self { client, node, events, rng, slots: Mutex::default() }
+        Self { client, node, events, rng, slots: Mutex::default(), told: Mutex::default() }
     }
 
     /// The credential of a source.
@@ -125,14 +158,45 @@ impl PodCertificates {
         place: Place,
         wanted: &PodCertificateProjection,
     ) -> Result<Credential, PodCertificateError> {
-        let slot = Arc::clone(self.slots.lock().entry(place).or_default());
+        let slot = Arc::clone(self.slots.lock().entry(place.clone()).or_default());
         let mut slot = slot.lock().await;
-        self.look_after(pod, wanted, &mut slot).await
+        let ended = self.look_after(pod, wanted, &mut slot).await;
+        self.note(place, &wanted.signer_name, &slot);
+        ended
+    }
+
+    /// Notes how a source's certificate is, unless its pod has gone meanwhile.
+    fn note(&self, place: Place, signer: &str, slot: &Slot) {
+        let how = match (&slot.refused, &slot.credential) {
+            (Some(refusal), _) => How::Refused(refusal.how),
+            (None, Some(own)) => How::Issued { renewed_at: own.renewed_at, not_after: own.not_after },
+            (None, None) => return,
+        };
+        let slots = self.slots.lock();
+        if slots.contains_key(&place) {
+            self.told.lock().insert(place, Told { signer: signer.to_owned(), how });
+        }
+    }
+
+    /// How many certificates there are, by signer and state.
+    pub(crate) fn states(&self) -> Counts {
+        let now = Time::from(self.client.clock().wall());
+        let mut counts = Counts::new();
+        for Told { signer, how } in self.told.lock().values() {
+            let state = match how {
+                How::Refused(how) => how,
+                How::Issued { renewed_at, not_after } => Age::at(*renewed_at, *not_after, now).name(),
+            };
+            *counts.entry((signer.clone(), state)).or_default() += 1;
+        }
+        counts
     }
 
     /// A pod is gone.
     pub(crate) fn forget(&self, uid: &str) {
-        self.slots.lock().retain(|(own, ..), _| own != uid);
+        let mut slots = self.slots.lock();
+        slots.retain(|(own, ..), _| own != uid);
+        self.told.lock().retain(|(own, ..), _| own != uid);
     }
 
     async fn look_after(
@@ -252,11 +316,7 @@ impl PodCertificates {
 
     /// Tells once of a credential that should have been renewed, and once of one that has ended.
     fn tell_age(&self, pod: &Pod, credential: &mut Credential, now: Time) {
-        let age = match () {
-            () if credential.not_after <= now => Age::Expired,
-            () if credential.renewed_at + PATIENCE <= now => Age::Overdue,
-            () => Age::Good,
-        };
+        let age = Age::at(credential.renewed_at, credential.not_after, now);
         if age <= credential.told {
             return;
         }

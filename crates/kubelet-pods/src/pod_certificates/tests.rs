@@ -67,6 +67,11 @@ impl Bench {
         }));
     }
 
+    fn states(&self) -> String {
+        let states = self.certificates.states();
+        states.into_iter().map(|((signer, state), count)| format!("{signer} {state} {count}")).collect()
+    }
+
     fn told(&self) -> Vec<String> {
         self.events.taken().into_iter().map(|event| format!("{}: {}", event.reason, event.message)).collect()
     }
@@ -114,7 +119,9 @@ async fn what_a_signer_refuses_is_final() {
         assert_eq!(bench.credential().await, Err(text.into()));
     }
     assert_eq!((bench.told(), bench.requests().len()), (vec![format!("Denied: {text}")], 1));
+    assert_eq!(bench.states(), "example.com/signer denied 1");
     bench.certificates.forget("p-uid");
+    assert_eq!(bench.states(), "");
     assert_eq!(bench.credential().await, Err("credential bundle is not issued yet".into()), "a pod of its own");
 }
 
@@ -134,13 +141,14 @@ async fn a_request_that_is_gone_is_made_anew_and_a_late_renewal_told() {
 
     bench.issue("first");
     bench.credential().await.unwrap();
-    for (hours, expected) in [
-        (20, ""),
-        (1, "CertificateOverdueForRefresh: PodCertificate refresh overdue"),
-        (1, ""),
-        (3, "CertificateExpired: PodCertificate expired"),
+    for (hours, expected, state) in [
+        (20, "", "fresh"),
+        (1, "CertificateOverdueForRefresh: PodCertificate refresh overdue", "overdue_for_refresh"),
+        (1, "", "overdue_for_refresh"),
+        (3, "CertificateExpired: PodCertificate expired", "expired"),
     ] {
         tokio::time::sleep(HOUR * hours).await;
+        assert_eq!(bench.states(), format!("example.com/signer {state} 1"), "by the time of the question");
         bench.credential().await.unwrap();
         assert_eq!(bench.told().join(", "), expected);
     }

@@ -17,6 +17,17 @@ pub enum Source {
     Runtime,
 }
 
+impl Source {
+    /// As metrics have it: upstream reads control groups by cAdvisor.
+    #[must_use]
+    pub fn provider(self) -> &'static str {
+        match self {
+            Self::Groups => "cadvisor",
+            Self::Runtime => "cri",
+        }
+    }
+}
+
 /// All figures of one moment.
 #[derive(Debug, Default)]
 pub struct Figures {

@@ -12,7 +12,7 @@ use super::PodRuntime;
 use super::failure::{Failure, WaitingReason};
 use super::kill::{Grace, KillError};
 use super::plan::{Plan, ProbeResults, plan};
-use super::record::{RuntimePod, SandboxRecord};
+use super::record::{RecordState, RuntimePod, SandboxRecord};
 use super::registry_auth::Keyring;
 use super::sandbox;
 use super::security::Defaults;
@@ -123,7 +123,7 @@ impl PodRuntime {
     async fn remove_all(&self, pod: &Arc<Pod>, seen: &RuntimePod, actions: &Plan) -> Result<(), SyncError> {
         for id in &actions.remove {
             let Some(record) = seen.containers.iter().find(|record| record.id == *id) else { continue };
-            if record.is_running() {
+            if matches!(record.state, RecordState::Running | RecordState::Unknown) {
                 self.kill_container(pod, record, "killing", Grace::Seconds(0)).await?;
             }
             let removed = self.runtime.remove_container(id).await;
@@ -190,6 +190,9 @@ impl PodRuntime {
         let began = Instant::now();
         let made = self.runtime.run_pod_sandbox(config.clone(), &setup.runtime_handler).await;
         self.metrics.sandbox(&setup.runtime_handler, began.elapsed(), made.is_ok());
+        if pod.spec.host_users == Some(false) {
+            self.metrics.user_namespaced_sandbox(made.is_ok());
+        }
         let id = match made {
             Ok(id) => id,
             // The pod was asked to go while the sandbox was made: nobody wants to hear of it.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use api_types::core_v1::Pod;
 use futures_util::future::join_all;
+use tokio::time::Instant;
 
 use super::claims::claim_name;
 use super::csi::{VolumeCondition, VolumeReport};
@@ -43,10 +44,7 @@ impl VolumeSet {
                 }
                 asked.push(async move {
                     let VolumeReport { room, condition } =
-                        match self.driver_usage(&pod.metadata.uid, &volume.name).await {
-                            Some(of_driver) => of_driver?,
-                            None => VolumeReport { room: self.room(mounted.path).await?, condition: None },
-                        };
+                        self.report(&pod.metadata.uid, &volume.name, mounted.path).await?;
                     Some(ClaimRoom {
                         uid: pod.metadata.uid.clone(),
                         volume: volume.name.clone(),
@@ -59,6 +57,17 @@ impl VolumeSet {
             }
         }
         join_all(asked).await.into_iter().flatten().collect()
+    }
+
+    /// How full a claim's volume is: by its driver's word, or that of its file system.
+    async fn report(&self, uid: &str, volume: &str, path: PathBuf) -> Option<VolumeReport> {
+        let began = Instant::now();
+        let (told, how) = match self.driver_usage(uid, volume).await {
+            Some((driver, told)) => (told, driver),
+            None => (self.room(path).await.map(|room| VolumeReport { room, condition: None }), "statfs".to_owned()),
+        };
+        self.metrics().volume_measuring.with(&[&how]).observe(began.elapsed().as_secs_f64());
+        told
     }
 
     async fn room(&self, path: PathBuf) -> Option<FileSystem> {

@@ -35,6 +35,22 @@ impl Step {
         }
     }
 
+    /// How metrics name it where it ended well or not: upstream counts what comes before a set-up with the set-up, and has no
+    /// name for it where that is not reached.
+    pub(super) fn counted_as(self, block: bool, done: bool) -> Option<&'static str> {
+        match (self, block) {
+            (Self::Attach, _) => Some("verify_controller_attached_volume"),
+            (Self::MountDevice, _) if done => None,
+            (Self::MountDevice | Self::SetUp, false) => Some("volume_mount"),
+            (Self::MountDevice | Self::SetUp, true) => Some("map_volume"),
+            (Self::TearDown, false) => Some("volume_unmount"),
+            (Self::TearDown, true) => Some("unmap_volume"),
+            (Self::UnmountDevice, false) => Some("unmount_device"),
+            (Self::UnmountDevice, true) => Some("unmap_device"),
+            (Self::Detach, _) => None,
+        }
+    }
+
     /// Whether it brings a volume nearer to its pods.
     pub(super) fn brings(self) -> bool {
         self <= Self::SetUp

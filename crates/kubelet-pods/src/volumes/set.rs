@@ -29,7 +29,9 @@ use super::reconcile::{Operation, Step, plan};
 use super::scratch_quota::ScratchQuotas;
 use super::selinux::{LabelError, Labelled, Labelling, Labels};
 use super::spec::{Kind, Refused, device_names, kind_of, mounted_names, used};
-use super::world::{ActualStateOfWorld, DesiredStateOfWorld, DesiredVolume, Done, Identity, MountedVolume, VolumeName};
+use super::world::{
+    ActualStateOfWorld, DesiredStateOfWorld, DesiredVolume, Done, Identity, MountedVolume, VolumeName, counts,
+};
 use crate::file_calls::FileCalls;
 use crate::interfaces::{Events, MountError, NodeView, SideError, VolumeProblem, Volumes};
 use crate::metrics::KubeletMetrics;
@@ -165,6 +167,7 @@ impl VolumeSet {
             for (uid, plugin, directory) in found {
                 volumes.push((self.plugins.recover(plugin, &uid, &directory).await, uid, directory));
             }
+            volumes.iter().for_each(|_| self.tools.metrics.reconstructed_volumes.with(&[]).inc());
             let actual = &mut self.worlds.lock().actual;
             for device in devices {
                 let StagedDevice { found, label } = device;
@@ -318,7 +321,13 @@ impl VolumeSet {
             return Ok(());
         }
         let directory = self.begin(operation, wanted.map(|(_, spec)| spec));
-        match self.take(operation, &directory, wanted).await {
+        let began = tokio::time::Instant::now();
+        let taken = self.take(operation, &directory, wanted).await;
+        if let Some(name) = operation.step.counted_as(operation.volume.plugin.is_block(), taken.is_ok()) {
+            let plugin = operation.volume.plugin_name();
+            self.tools.metrics.storage_operation(&plugin, name, taken.is_ok(), began.elapsed());
+        }
+        match taken {
             Ok(mounted) => {
                 self.back_off.forget(&key);
                 self.finish(operation, mounted);
@@ -416,8 +425,12 @@ impl VolumeSet {
         }
     }
 
-    /// How full a driver's volume is, where it is one.
-    pub(super) async fn driver_usage(&self, uid: &str, volume: &str) -> Option<Option<VolumeReport>> {
+    pub(super) fn metrics(&self) -> &KubeletMetrics {
+        &self.tools.metrics
+    }
+
+    /// The driver of a volume, and how full it says that it is, where it is one of a driver.
+    pub(super) async fn driver_usage(&self, uid: &str, volume: &str) -> Option<(String, Option<VolumeReport>)> {
         let (name, path) = {
             let worlds = self.worlds.lock();
             let name = worlds.desired.get(uid, volume)?.name.clone();
@@ -425,11 +438,12 @@ impl VolumeSet {
             (name, path)
         };
         let csi = Csi(Arc::clone(&self.tools));
+        let driver = || name.id.split_once('^').map_or("csi", |(driver, _)| driver).to_owned();
         match name.plugin {
-            Plugin::Csi => Some(csi.usage_mounted(&name, &path).await),
-            Plugin::CsiBlock => Some(CsiBlock::usage(&csi, &name, path).await),
+            Plugin::Csi => Some((driver(), csi.usage_mounted(&name, &path).await)),
+            Plugin::CsiBlock => Some((driver(), CsiBlock::usage(&csi, &name, path).await)),
             // Of a device itself nobody knows what is on it.
-            Plugin::LocalBlock => Some(None),
+            Plugin::LocalBlock => Some(("block".to_owned(), None)),
             _ => None,
         }
     }
@@ -665,6 +679,18 @@ impl Volumes for VolumeSet {
                 unprocessed.keys().map(String::as_str).collect::<Vec<_>>().join(" ")
             )
         })
+    }
+
+    fn show_metrics(&self) {
+        let metrics = &self.tools.metrics;
+        let counts = {
+            let Worlds { desired, actual } = &*self.worlds.lock();
+            counts(desired, actual)
+        };
+        metrics.show_volumes(&counts);
+        if let Some(certificates) = &self.tools.made_of.certificates {
+            metrics.show_certificates(&certificates.states());
+        }
     }
 
     fn supplemental_groups(&self, pod: &Pod) -> Vec<i64> {

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use super::layout::Plugin;
 use super::reconcile::{Operation, Step};
 use super::selinux::Labelled;
+use crate::metrics::Counts;
 
 /// A volume by upstream's unique name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,6 +26,17 @@ impl VolumeName {
         let shared = steps.attach || steps.device;
         let id = if shared { directory.to_owned() } else { format!("{uid}-{directory}") };
         Self { plugin, id }
+    }
+}
+
+impl VolumeName {
+    /// The plugin as metrics name it: drivers are told apart.
+    pub(super) fn plugin_name(&self) -> String {
+        let plugin = self.plugin.directory().replace('~', "/");
+        match self.id.split_once('^') {
+            Some((driver, _)) if matches!(self.plugin, Plugin::Csi | Plugin::CsiBlock) => format!("{plugin}:{driver}"),
+            _ => plugin,
+        }
     }
 }
 
@@ -212,5 +224,50 @@ impl ActualStateOfWorld {
     pub(super) fn forget_pod(&mut self, uid: &str) {
         self.volumes.values_mut().for_each(|volume| drop(volume.pods.remove(uid)));
         self.volumes.retain(|_, volume| *volume != ActualVolume::default());
+    }
+}
+
+/// How many volumes pods want, and how many are set up for them, by plugin.
+pub(super) fn counts(desired: &DesiredStateOfWorld, actual: &ActualStateOfWorld) -> Counts {
+    let mut counts = Counts::new();
+    let mut count = |name: &VolumeName, state| *counts.entry((name.plugin_name(), state)).or_default() += 1;
+    for volume in desired.pods.values().flat_map(BTreeMap::values) {
+        count(&volume.name, "desired_state_of_world");
+    }
+    for (name, volume) in &actual.volumes {
+        let there = volume.pods.values().filter(|mount| mount.done == Done::Yes);
+        there.for_each(|_| count(name, "actual_state_of_world"));
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn volumes_are_counted_by_plugin_and_driver() {
+        let name = |plugin, id: &str| VolumeName { plugin, id: id.into() };
+        let (disk, secret) = (name(Plugin::Csi, "csi.example.com^handle"), name(Plugin::Secret, "a-token"));
+        let wanted = |name: &VolumeName| {
+            let (steps, directory) = (Steps::default(), "v".to_owned());
+            ("v".to_owned(), DesiredVolume { name: name.clone(), steps, directory, label: None })
+        };
+        let pods = [("a", &disk), ("b", &disk), ("c", &secret)];
+        let pods = pods.map(|(uid, name)| (uid.to_owned(), [wanted(name)].into())).into();
+        let mount = |done| PodMount { done, ..PodMount::default() };
+        let pods_of_disk = [("a".to_owned(), mount(Done::Yes)), ("b".to_owned(), mount(Done::Uncertain))].into();
+        let there = ActualVolume { pods: pods_of_disk, ..ActualVolume::default() };
+        let counts = counts(&DesiredStateOfWorld { pods }, &ActualStateOfWorld { volumes: [(disk, there)].into() });
+        let shown: Vec<String> =
+            counts.iter().map(|((name, state), count)| format!("{name} {state} {count}")).collect();
+        assert_eq!(
+            shown,
+            [
+                "kubernetes.io/csi:csi.example.com actual_state_of_world 1",
+                "kubernetes.io/csi:csi.example.com desired_state_of_world 2",
+                "kubernetes.io/secret desired_state_of_world 1",
+            ]
+        );
     }
 }

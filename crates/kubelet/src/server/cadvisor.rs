@@ -1,227 +1,243 @@
 //! `/metrics/cadvisor`: what containers, pods and the machine use, in the families that dashboards know.
 //!
-//! From the runtime's figures, the groups of pods and containers, and the counters of network interfaces. Families about
-//! devices and tasks are left out.
+//! From the groups of pods and containers, the counters of network interfaces and disks, and the runtime's figures where a
+//! container's group is not found. All of it is read when somebody asks.
+
+mod families;
+mod reading;
+mod samples;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use api_types::core_v1::Pod;
-use component_base::serving::{Response, text};
-use http::{HeaderValue, StatusCode, header};
-use node_api::cri::v1::{ContainerStats, UInt64Value};
-use sys::cgroups::{CgroupPath, Pressures, Usage};
+use component_base::serving::Response;
+use node_api::cri::v1::ContainerStats;
+use sys::cgroups::{CgroupPath, Limit, MemoryLimits};
 use sys::proc::{Interface, Proc};
+use sys::topology::Topology;
 
-use super::stats::{Exposition, Sample, by_pod, name_of, seconds, started_at};
+use super::exposition::{Exposition, seconds};
+use super::stats::{by_pod, name_of, started_at};
 use super::{Api, Source, network, runtime_metrics};
-use crate::resources::node_usage;
+use families::FAMILIES;
+use reading::{DiskReading, Reading};
 
-/// Samples by family.
-#[derive(Default)]
-struct Families(BTreeMap<&'static str, Vec<Sample>>);
-
-impl Families {
-    fn put(&mut self, name: &'static str, labels: &str, value: String) {
-        self.0.entry(name).or_default().push((labels.to_owned(), value));
-    }
-
-    fn bytes(&mut self, name: &'static str, labels: &str, value: Option<&UInt64Value>) {
-        if let Some(value) = value {
-            self.put(name, labels, value.value.to_string());
-        }
-    }
-
-    fn of_group(&mut self, labels: &str, usage: &Usage) {
-        self.put("container_cpu_usage_seconds_total", &with(labels, "cpu", "total"), seconds(usage.cpu_ns));
-        self.put("container_memory_usage_bytes", labels, usage.memory_bytes.to_string());
-        self.put("container_memory_working_set_bytes", labels, usage.working_set_bytes.to_string());
-        self.put("container_memory_rss", labels, usage.rss_bytes.to_string());
-        self.put("container_processes", labels, usage.pids.to_string());
-        self.beyond_runtime(labels, usage);
-    }
-
-    /// What only a group tells.
-    fn beyond_runtime(&mut self, labels: &str, usage: &Usage) {
-        self.put("container_cpu_user_seconds_total", labels, seconds(usage.user_ns));
-        self.put("container_cpu_system_seconds_total", labels, seconds(usage.system_ns));
-        self.put("container_memory_cache", labels, usage.cache_bytes.to_string());
-        self.put("container_memory_swap", labels, usage.swap_bytes.to_string());
-        self.put("container_oom_events_total", labels, usage.oom_kills.to_string());
-        self.of_pressures(labels, &usage.pressures);
-        let throttling = &usage.throttling;
-        if throttling.periods > 0 {
-            self.put("container_cpu_cfs_periods_total", labels, throttling.periods.to_string());
-            self.put("container_cpu_cfs_throttled_periods_total", labels, throttling.throttled_periods.to_string());
-            self.put("container_cpu_cfs_throttled_seconds_total", labels, seconds(throttling.throttled_ns));
-        }
-    }
-
-    /// How long something waited, and how long everything did.
-    fn of_pressures(&mut self, labels: &str, pressures: &Pressures) {
-        let all = [(pressures.cpu, &CPU_PRESSURE), (pressures.memory, &MEMORY_PRESSURE), (pressures.io, &IO_PRESSURE)];
-        for (pressure, [waiting, stalled]) in all {
-            let Some(pressure) = pressure else { continue };
-            self.put(waiting, labels, seconds(pressure.some.total_us.saturating_mul(1000)));
-            self.put(stalled, labels, seconds(pressure.full.total_us.saturating_mul(1000)));
-        }
-    }
-
-    fn of_interfaces(&mut self, labels: &str, interfaces: &[Interface]) {
-        for interface in interfaces {
-            let own = with(labels, "interface", &interface.name);
-            let ways = [(&interface.received, &RECEIVED), (&interface.sent, &SENT)];
-            for (counts, names) in ways {
-                let values = [counts.bytes, counts.packets, counts.errors, counts.dropped];
-                for (name, value) in names.iter().zip(values) {
-                    self.put(name, &own, value.to_string());
-                }
-            }
-        }
-    }
-}
-
-/// Families of pressures: some waited, all waited.
-const CPU_PRESSURE: [&str; 2] =
-    ["container_pressure_cpu_waiting_seconds_total", "container_pressure_cpu_stalled_seconds_total"];
-const MEMORY_PRESSURE: [&str; 2] =
-    ["container_pressure_memory_waiting_seconds_total", "container_pressure_memory_stalled_seconds_total"];
-const IO_PRESSURE: [&str; 2] =
-    ["container_pressure_io_waiting_seconds_total", "container_pressure_io_stalled_seconds_total"];
-
-/// Families of what went through interfaces: bytes, packets, errors and what was dropped.
-const RECEIVED: [&str; 4] = [
-    "container_network_receive_bytes_total",
-    "container_network_receive_packets_total",
-    "container_network_receive_errors_total",
-    "container_network_receive_packets_dropped_total",
-];
-const SENT: [&str; 4] = [
-    "container_network_transmit_bytes_total",
-    "container_network_transmit_packets_total",
-    "container_network_transmit_errors_total",
-    "container_network_transmit_packets_dropped_total",
-];
+/// Groups of classes of pods, below that of all pods, by a part of their names.
+const CLASSES: [&str; 2] = ["burstable", "besteffort"];
 
 pub(super) async fn answer(api: &Api) -> Response {
-    let mut families = Families::default();
-    of_machine(&mut families);
-    if api.source == Source::Runtime {
-        return exposition(api, &families, &runtime_metrics::text(&*api.runtime).await);
+    let mut out = Exposition::new(FAMILIES);
+    of_machine(api, &mut out);
+    let mut more = String::new();
+    match api.source {
+        Source::Runtime => more = runtime_metrics::text(&*api.runtime).await,
+        Source::Groups => of_groups(api, &mut out).await,
     }
-    of_groups(api, &mut families).await;
-    exposition(api, &families, "")
+    out.answer(api.clock.wall(), &more)
+}
+
+/// Something that has a group, and what is known of it otherwise.
+struct Subject {
+    labels: String,
+    /// `None` for a container whose group is not known.
+    group: Option<CgroupPath>,
+    /// Seconds since 1970.
+    started: Option<i64>,
+    interfaces: Vec<Interface>,
+    stats: Option<ContainerStats>,
+    memory_limit: u64,
+}
+
+impl Subject {
+    /// A group of the node's, with nobody's labels.
+    fn of_node(api: &Api, group: CgroupPath) -> Self {
+        let (labels, started) =
+            (labels(&group.to_string(), "", "", &Pod::default(), ""), api.stats.boot.unix_seconds());
+        Self { labels, group: Some(group), started, interfaces: Vec::new(), stats: None, memory_limit: 0 }
+    }
 }
 
 /// Families of the node, its pods and their containers.
-async fn of_groups(api: &Api, families: &mut Families) {
-    let stats = api.runtime.list_container_stats(None).await.unwrap_or_default();
-    of_node(api, families);
+async fn of_groups(api: &Api, out: &mut Exposition) {
+    of_version(out);
+    let listed = api.runtime.list_container_stats(None).await;
+    out.put("container_scrape_error", "", i32::from(listed.is_err()));
+    let stats = listed.unwrap_or_default();
+    let mut subjects = of_node(api);
     let by_pod = by_pod(&stats);
-    let now = api.clock.wall().duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     for pod in api.engine.active_pods() {
         let pod = api.engine.pod_by_uid(&pod.metadata.uid).unwrap_or(pod);
-        let group = api.stats.groups.group(&pod);
-        if let Ok(usage) = api.stats.groups.cgroups().usage(&group) {
-            families.of_group(&labels(&group.to_string(), "", "", &pod, ""), &usage);
-        }
-        families.of_interfaces(&labels(&group.to_string(), "", "", &pod, ""), &network::of_pod(api, &pod));
-        for one in by_pod.get(pod.metadata.uid.as_str()).into_iter().flatten() {
-            of_container(api, families, &group, &pod, one, now);
-        }
+        let containers = by_pod.get(pod.metadata.uid.as_str()).map(Vec::as_slice).unwrap_or_default();
+        put_pod(api, &mut subjects, &pod, containers);
+    }
+    let Some(read) = Read::now(api, &subjects).await else { return };
+    let now = api.clock.wall().duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    for (subject, reading) in subjects.iter().zip(&read.groups) {
+        put(out, subject, reading.as_ref(), &read.device_names, now);
+    }
+    let machine = Subject::of_node(api, CgroupPath::default());
+    read.disks.iter().for_each(|disk| samples::put_disk(out, &machine.labels, disk));
+}
+
+/// What was read for a scrape.
+struct Read {
+    groups: Vec<Option<Reading>>,
+    device_names: BTreeMap<(u32, u32), String>,
+    disks: Vec<DiskReading>,
+}
+
+impl Read {
+    async fn now(api: &Api, subjects: &[Subject]) -> Option<Self> {
+        let (groups, proc) = (Arc::clone(&api.stats.groups), api.stats.proc().clone());
+        let paths: Vec<Option<CgroupPath>> = subjects.iter().map(|subject| subject.group.clone()).collect();
+        let read = move || {
+            let one = |path: Option<CgroupPath>| reading::read(groups.cgroups(), &proc, &path?);
+            let groups: Vec<Option<Reading>> = paths.into_iter().map(one).collect();
+            let device_names = reading::device_names(&proc, groups.iter().flatten());
+            Self { groups, device_names, disks: reading::disks(&proc) }
+        };
+        tokio::task::spawn_blocking(read).await.ok()
     }
 }
 
-/// Families, and more of them as text.
-fn exposition(api: &Api, families: &Families, more: &str) -> Response {
-    let mut out = Exposition::new(std::time::SystemTime::UNIX_EPOCH, api.clock.wall());
-    for (name, samples) in &families.0 {
-        let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
-        out.family(name, kind, samples);
-    }
-    out.text.push_str(more);
-    let mut response = text(StatusCode::OK, out.text);
-    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    response
+/// The node as a whole, all pods together, and each class of them.
+fn of_node(api: &Api) -> Vec<Subject> {
+    let root = Subject { interfaces: network::of_node(api), ..Subject::of_node(api, CgroupPath::default()) };
+    let all = api.stats.groups.all_pods();
+    let below = api.stats.groups.cgroups().children(&all).unwrap_or_default();
+    let classes = below.iter().filter(|name| CLASSES.iter().any(|class| name.contains(class)));
+    let classes: Vec<CgroupPath> = classes.filter_map(|name| all.child(name)).collect();
+    let rest = [all].into_iter().chain(classes).map(|group| Subject::of_node(api, group));
+    [root].into_iter().chain(rest).collect()
 }
 
-fn of_machine(families: &mut Families) {
-    let proc = Proc::system();
-    let machine = format!(
+/// A pod and its containers.
+fn put_pod(api: &Api, subjects: &mut Vec<Subject>, pod: &Pod, containers: &[&ContainerStats]) {
+    let group = api.stats.groups.group(pod);
+    subjects.push(Subject {
+        labels: labels(&group.to_string(), "", "", pod, ""),
+        started: pod.status.start_time.and_then(|time| time.unix_seconds()),
+        interfaces: network::of_pod(api, pod),
+        group: Some(group),
+        stats: None,
+        memory_limit: 0,
+    });
+    for one in containers {
+        let id = one.attributes.as_ref().map(|attributes| attributes.id.as_str()).unwrap_or_default();
+        let name = name_of(one);
+        let image = pod.status.container_statuses.iter().find(|status| status.name == name);
+        let image = image.map(|status| status.image.as_str()).unwrap_or_default();
+        let limit = pod.spec.containers.iter().find(|container| container.name == name);
+        let limit = limit.and_then(|container| container.resources.limits.get("memory"));
+        let group = container_group(api, pod, id);
+        subjects.push(Subject {
+            labels: labels(&group.as_ref().map_or_else(String::new, ToString::to_string), id, image, pod, name),
+            group,
+            started: started_at(&pod.status, name).and_then(|time| time.unix_seconds()),
+            interfaces: Vec::new(),
+            stats: Some((*one).clone()),
+            memory_limit: limit.map_or(0, |limit| u64::try_from(limit.value()).unwrap_or_default()),
+        });
+    }
+}
+
+fn put(
+    out: &mut Exposition,
+    subject: &Subject,
+    reading: Option<&Reading>,
+    devices: &BTreeMap<(u32, u32), String>,
+    now: u64,
+) {
+    let labels = &subject.labels;
+    match (reading, &subject.stats) {
+        (Some(reading), _) => samples::put_group(out, labels, reading, devices),
+        (None, Some(stats)) => put_told(out, labels, stats, subject.memory_limit),
+        (None, None) => return,
+    }
+    let layer = subject.stats.as_ref().and_then(|stats| stats.writable_layer.as_ref()?.used_bytes.as_ref());
+    if let Some(used) = layer {
+        out.put("container_fs_usage_bytes", &with(labels, "device", ""), used.value);
+    }
+    if let Some(started) = subject.started {
+        out.put("container_start_time_seconds", labels, started);
+    }
+    samples::put_interfaces(out, labels, &subject.interfaces);
+    out.put("container_last_seen", labels, now);
+}
+
+/// What the runtime tells of a container.
+fn put_told(out: &mut Exposition, labels: &str, stats: &ContainerStats, memory_limit: u64) {
+    if let Some(used) = stats.cpu.as_ref().and_then(|cpu| cpu.usage_core_nano_seconds.as_ref()) {
+        out.put("container_cpu_usage_seconds_total", &with(labels, "cpu", "total"), seconds(used.value));
+    }
+    if let Some(memory) = &stats.memory {
+        for (name, value) in [
+            ("container_memory_usage_bytes", &memory.usage_bytes),
+            ("container_memory_working_set_bytes", &memory.working_set_bytes),
+            ("container_memory_rss", &memory.rss_bytes),
+        ] {
+            if let Some(value) = value {
+                out.put(name, labels, value.value);
+            }
+        }
+        let faults = [&memory.page_faults, &memory.major_page_faults].map(|value| value.map(|value| value.value));
+        samples::put_faults(out, labels, faults[0], faults[1]);
+    }
+    let none = Limit::To(0);
+    let limits = MemoryLimits { bytes: Limit::To(memory_limit), swap_bytes: none, reservation_bytes: none };
+    samples::put_limits(out, labels, None, Some(limits));
+}
+
+fn of_machine(api: &Api, out: &mut Exposition) {
+    let proc = api.stats.proc();
+    let labels = format!(
         "{{boot_id={:?},machine_id={:?},system_uuid={:?}}}",
         proc.boot_id().unwrap_or_default(),
         proc.machine_id(),
         proc.system_uuid()
     );
-    families.put("machine_cpu_cores", &machine, proc.cpus().unwrap_or_default().to_string());
-    if let Ok(memory) = proc.memory() {
-        families.put("machine_memory_bytes", &machine, memory.total_bytes.to_string());
-        families.put("machine_swap_bytes", &machine, memory.swap_total_bytes.to_string());
+    let (cores, sockets) = api.stats.layout(|| cores_and_sockets(&Topology::system().unwrap_or_default()));
+    let cpus = proc.cpus().unwrap_or_default();
+    out.put("machine_cpu_cores", &labels, cpus);
+    // A kernel that does not tell how its processors are put together has one to a core.
+    out.put("machine_cpu_physical_cores", &labels, if cores == 0 { cpus } else { cores });
+    out.put("machine_cpu_sockets", &labels, sockets.max(1));
+    let memory = proc.memory();
+    out.put("machine_scrape_error", "", i32::from(memory.is_err()));
+    if let Ok(memory) = memory {
+        out.put("machine_memory_bytes", &labels, memory.total_bytes);
+        out.put("machine_swap_bytes", &labels, memory.swap_total_bytes);
+    }
+    // Memory that outlives the power is known to upstream by a library that its builds do without.
+    out.put("machine_nvm_avg_power_budget_watts", &labels, 0);
+    for mode in ["app_direct_mode", "memory_mode"] {
+        out.put("machine_nvm_capacity", &with(&labels, "mode", mode), 0);
     }
 }
 
-/// The node as a whole, and all pods together.
-fn of_node(api: &Api, families: &mut Families) {
-    let (proc, cgroups) = (Proc::system(), api.stats.groups.cgroups());
-    let kernel = proc.kernel_version().unwrap_or_default();
-    let version = component_base::version::git_version();
-    let labels_ = format!("{{cadvisorRevision=\"\",cadvisorVersion={version:?},kernelVersion={kernel:?}}}");
-    families.put("cadvisor_version_info", &labels_, "1".to_owned());
-    let nobody = Pod::default();
-    if let Some(usage) = node_usage(cgroups, &proc) {
-        families.of_group(&labels("/", "", "", &nobody, ""), &usage);
-    }
-    families.of_interfaces(&labels("/", "", "", &nobody, ""), &network::of_node(api));
-    let all = api.stats.groups.all_pods();
-    if let Ok(usage) = cgroups.usage(&all) {
-        families.of_group(&labels(&all.to_string(), "", "", &nobody, ""), &usage);
-    }
+fn cores_and_sockets(machine: &Topology) -> (usize, usize) {
+    let processors = machine.processors.values();
+    let cores: std::collections::BTreeSet<u32> = processors.clone().map(|processor| processor.core).collect();
+    let sockets: std::collections::BTreeSet<u32> = processors.map(|processor| processor.socket).collect();
+    (cores.len(), sockets.len())
 }
 
-fn of_container(api: &Api, families: &mut Families, group: &CgroupPath, pod: &Pod, stats: &ContainerStats, now: u64) {
-    let id = stats.attributes.as_ref().map(|attributes| attributes.id.clone()).unwrap_or_default();
-    let name = name_of(stats);
-    let image = pod.status.container_statuses.iter().find(|status| status.name == name);
-    let image = image.map(|status| status.image.as_str()).unwrap_or_default();
-    let group = group_of(api, group, &id);
-    let own = labels(&group.as_ref().map_or_else(String::new, ToString::to_string), &id, image, pod, name);
-    if let Some(usage) = group.and_then(|group| api.stats.groups.cgroups().usage(&group).ok()) {
-        families.beyond_runtime(&own, &usage);
-    }
-    if let Some(used) = stats.cpu.as_ref().and_then(|cpu| cpu.usage_core_nano_seconds.as_ref()) {
-        families.put("container_cpu_usage_seconds_total", &with(&own, "cpu", "total"), seconds(used.value));
-    }
-    if let Some(memory) = &stats.memory {
-        families.bytes("container_memory_usage_bytes", &own, memory.usage_bytes.as_ref());
-        families.bytes("container_memory_working_set_bytes", &own, memory.working_set_bytes.as_ref());
-        families.bytes("container_memory_rss", &own, memory.rss_bytes.as_ref());
-        for (kind, value) in [("pgfault", &memory.page_faults), ("pgmajfault", &memory.major_page_faults)] {
-            let own = with(&with(&own, "failure_type", kind), "scope", "container");
-            families.bytes("container_memory_failures_total", &own, value.as_ref());
-        }
-    }
-    if let Some(layer) = &stats.writable_layer {
-        families.bytes("container_fs_usage_bytes", &with(&own, "device", ""), layer.used_bytes.as_ref());
-    }
-    if let Some(started) = started_at(&pod.status, name) {
-        families.put("container_start_time_seconds", &own, started.unix_seconds().unwrap_or_default().to_string());
-    }
-    families.put("container_last_seen", &own, now.to_string());
-    let limit = pod.spec.containers.iter().find(|container| container.name == name);
-    let limit = limit.and_then(|container| container.resources.limits.get("memory")).map_or(0, |limit| limit.value());
-    families.put("container_spec_memory_limit_bytes", &own, limit.to_string());
+fn of_version(out: &mut Exposition) {
+    let proc = Proc::system();
+    let (kernel, version) = (proc.kernel_version().unwrap_or_default(), component_base::version::git_version());
+    let system = proc.os_release().remove("PRETTY_NAME").unwrap_or_default();
+    let labels = format!(
+        "{{cadvisorRevision=\"\",cadvisorVersion={version:?},dockerVersion=\"\",kernelVersion={kernel:?},osVersion={system:?}}}"
+    );
+    out.put("cadvisor_version_info", &labels, 1);
 }
 
 /// The group that the runtime made for a container: by its id, under systemd as a scope.
-fn group_of(api: &Api, pod: &CgroupPath, id: &str) -> Option<CgroupPath> {
-    let scope = pod.child(&format!("cri-containerd-{id}.scope"));
-    scope.filter(|scope| api.stats.groups.cgroups().exists(scope)).or_else(|| pod.child(id))
-}
-
-/// What a container of a pod uses, by its group.
-pub(super) fn usage_of(api: &Api, pod: &Pod, id: &str) -> Option<Usage> {
-    let group = group_of(api, &api.stats.groups.group(pod), id)?;
-    api.stats.groups.cgroups().usage(&group).ok()
+pub(super) fn container_group(api: &Api, pod: &Pod, id: &str) -> Option<CgroupPath> {
+    let group = api.stats.groups.group(pod);
+    let scope = group.child(&format!("cri-containerd-{id}.scope"));
+    scope.filter(|scope| api.stats.groups.cgroups().exists(scope)).or_else(|| group.child(id))
 }
 
 /// The labels that all families of containers have.
@@ -237,6 +253,8 @@ fn with(labels: &str, name: &str, value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sys::topology::Processor;
+
     use super::*;
 
     #[test]
@@ -252,31 +270,41 @@ mod tests {
     }
 
     #[test]
-    fn groups_and_interfaces_become_samples() {
-        use sys::cgroups::Throttling;
-        use sys::proc::Counts;
+    fn threads_share_cores_and_cores_sockets() {
+        let processor = |core, socket| Processor { core, socket, node: 0, cache: 0 };
+        let processors = [(0, processor(0, 0)), (1, processor(1, 0)), (2, processor(0, 0)), (3, processor(3, 1))];
+        let machine = Topology { processors: processors.into(), ..Topology::default() };
+        assert_eq!(cores_and_sockets(&machine), (3, 2));
+        assert_eq!(cores_and_sockets(&Topology::default()), (0, 0));
+    }
 
-        let mut families = Families::default();
-        let mut usage = Usage { cache_bytes: 7, oom_kills: 2, ..Usage::default() };
-        families.beyond_runtime("{a=\"1\"}", &usage);
-        assert!(!families.0.contains_key("container_cpu_cfs_periods_total"), "nothing is limited");
-        assert_eq!(families.0["container_memory_cache"], [("{a=\"1\"}".to_owned(), "7".to_owned())]);
-        assert_eq!(families.0["container_oom_events_total"][0].1, "2");
-        usage.throttling = Throttling { periods: 3, throttled_periods: 2, throttled_ns: 1_500_000_000 };
-        families.beyond_runtime("{a=\"1\"}", &usage);
-        assert_eq!(families.0["container_cpu_cfs_throttled_seconds_total"][0].1, "1.500000000");
-
-        assert!(!families.0.contains_key("container_pressure_cpu_waiting_seconds_total"), "the kernel does not tell");
-        let stall = |total_us| sys::cgroups::Stall { total_us, ..Default::default() };
-        let cpu = Some(sys::cgroups::Pressure { some: stall(2_500_000), full: stall(500_000) });
-        families.of_pressures("{a=\"1\"}", &Pressures { cpu, ..Pressures::default() });
-        assert_eq!(families.0["container_pressure_cpu_waiting_seconds_total"][0].1, "2.500000000");
-        assert_eq!(families.0["container_pressure_cpu_stalled_seconds_total"][0].1, "0.500000000");
-        let counts = |bytes, dropped| Counts { bytes, packets: 0, errors: 0, dropped };
-        let eth0 = Interface { name: "eth0".into(), received: counts(5, 1), sent: counts(6, 2) };
-        families.of_interfaces("{a=\"1\"}", &[eth0]);
-        let sample = |value: &str| [("{a=\"1\",interface=\"eth0\"}".to_owned(), value.to_owned())];
-        assert_eq!(families.0["container_network_receive_bytes_total"], sample("5"));
-        assert_eq!(families.0["container_network_transmit_packets_dropped_total"], sample("2"));
+    #[test]
+    fn a_container_without_a_group_tells_what_the_runtime_knows() {
+        use node_api::cri::v1::{MemoryUsage, UInt64Value};
+        let value = |value: u64| Some(UInt64Value { value });
+        let memory = MemoryUsage { working_set_bytes: value(5), page_faults: value(6), ..MemoryUsage::default() };
+        let subject = Subject {
+            labels: "{a=\"1\"}".into(),
+            group: None,
+            started: Some(7),
+            interfaces: Vec::new(),
+            stats: Some(ContainerStats { memory: Some(memory), ..ContainerStats::default() }),
+            memory_limit: 100,
+        };
+        let mut out = Exposition::new(FAMILIES);
+        put(&mut out, &subject, None, &BTreeMap::new(), 9);
+        for (name, expected) in [
+            ("container_memory_working_set_bytes", Some("5")),
+            ("container_memory_failures_total", Some("6")),
+            ("container_spec_memory_limit_bytes", Some("100")),
+            ("container_start_time_seconds", Some("7")),
+            ("container_last_seen", Some("9")),
+            ("container_memory_rss", None),
+        ] {
+            assert_eq!(out.of(name).first().map(|(_, value)| value.as_str()), expected, "{name}");
+        }
+        let mut none = Exposition::new(FAMILIES);
+        put(&mut none, &Subject { stats: None, ..subject }, None, &BTreeMap::new(), 9);
+        assert!(none.of("container_last_seen").is_empty(), "its group is gone");
     }
 }

@@ -7,21 +7,18 @@ use api_machinery::time::Time;
 use component_base::serving::{Query, Request, Response, text};
 use http::StatusCode;
 
-use super::Api;
 use super::logs::has_container;
 use super::route::{disabled, json_answer};
+use super::{Api, streams};
 
 /// `/run/{namespace}/{pod}[/{uid}]/{container}?cmd=`
 pub(super) async fn run(api: Arc<Api>, path: &[&str], query: &Query) -> Response {
-    let (namespace, name, container) = match path {
-        [namespace, name, container] | [namespace, name, _, container] => (namespace, name, container),
-        _ => return super::route::not_found(),
-    };
-    let Some(pod) = api.engine.pod(namespace, name) else {
-        return text(StatusCode::NOT_FOUND, "pod does not exist");
+    let (pod, container) = match streams::target(&api, path) {
+        Ok(found) => found,
+        Err(refusal) => return *refusal,
     };
     let command = query.get("cmd").unwrap_or_default().split(' ').map(ToOwned::to_owned).collect();
-    let id = match api.engine.container_id(&pod, container).await {
+    let id = match api.engine.container_id(&pod, &container).await {
         Ok(id) => id,
         Err(error) => return text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
     };

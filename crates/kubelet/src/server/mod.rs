@@ -3,6 +3,7 @@
 mod access;
 mod cadvisor;
 mod debug;
+mod exposition;
 mod figures;
 mod log_format;
 mod log_query;
@@ -11,6 +12,7 @@ mod logs;
 mod metering;
 mod network;
 mod node_logs;
+mod resource;
 mod reviews;
 mod route;
 mod runtime_metrics;

@@ -11,7 +11,7 @@ use component_base::health::Health;
 use component_base::serving::{self, Query, Request, Response, decode_query, text};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 
-use super::{Api, cadvisor, debug, logs, stats, streams};
+use super::{Api, cadvisor, debug, logs, resource, stats, streams};
 
 /// Paths of handlers that may be turned off as a whole.
 const DEBUGGING: [&str; 7] = ["run", "exec", "attach", "portForward", "containerLogs", "runningpods", "logs"];
@@ -31,33 +31,52 @@ pub(super) async fn full(api: Arc<Api>, request: Request) -> Response {
             _ => not_found(),
         };
     }
-    let query = Query::parse(uri.query().unwrap_or_default());
-    let is = |allowed: &[Method]| allowed.contains(&method);
-    let (get, stream, post) = ([Method::GET, Method::HEAD], [Method::GET, Method::POST], [Method::POST]);
-    match (parts.as_slice(), query) {
-        (["checkpoint", ..], _) if !api.checkpoints => not_found(),
-        (["containerLogs", rest @ ..], query) if is(&get) => logs::answer(&api, rest, query).await,
+    if parts.first() == Some(&"checkpoint") && !api.checkpoints {
+        return not_found();
+    }
+    if let Some(refusal) = refused(&parts, &method) {
+        return refusal;
+    }
+    match (parts.as_slice(), Query::parse(uri.query().unwrap_or_default())) {
+        (["containerLogs", rest @ ..], query) => logs::answer(&api, rest, query).await,
         (_, None) => text(StatusCode::BAD_REQUEST, "invalid query"),
-        (["exec", rest @ ..], Some(query)) if is(&stream) => streams::exec(api, request, rest, &query).await,
-        (["attach", rest @ ..], Some(query)) if is(&stream) => streams::attach(api, request, rest, &query).await,
-        (["portForward", rest @ ..], Some(query)) if is(&stream) => {
-            streams::port_forward(api, request, rest, &query).await
-        }
-        (["run", rest @ ..], Some(query)) if is(&post) => debug::run(api, rest, &query).await,
-        (["checkpoint", rest @ ..], Some(query)) if is(&post) => debug::checkpoint(api, rest, &query).await,
-        (["runningpods"], _) if is(&get) => pod_list(api.engine.running_pods().await.iter()),
-        (["configz"], _) if is(&get) => configz(&api),
-        (["flagz" | "statusz"], _) if is(&get) => {
+        (["exec", rest @ ..], Some(query)) => streams::exec(api, request, rest, &query).await,
+        (["attach", rest @ ..], Some(query)) => streams::attach(api, request, rest, &query).await,
+        (["portForward", rest @ ..], Some(query)) => streams::port_forward(api, request, rest, &query).await,
+        (["run", rest @ ..], Some(query)) => debug::run(api, rest, &query).await,
+        (["checkpoint", rest @ ..], Some(query)) => debug::checkpoint(api, rest, &query).await,
+        (["runningpods"], _) => pod_list(api.engine.running_pods().await.iter()),
+        (["configz"], _) => configz(&api),
+        (["flagz" | "statusz"], _) => {
             api.zpages.answer(uri.path().trim_end_matches('/'), request.headers()).unwrap_or_else(not_found)
         }
-        (["logs", rest @ ..], Some(query)) if is(&get) => api.node_logs.answer(rest, &query, request.headers()).await,
+        (["logs", rest @ ..], Some(query)) => api.node_logs.answer(rest, &query, request.headers()).await,
         (["debug", "flags", "v"], _) => debug::verbosity(&api, request).await,
         (["debug", "pprof", ..], _) => debug::profiles(&api, request).await,
-        (["exec" | "attach" | "portForward" | "run" | "checkpoint" | "containerLogs", ..], _) => {
-            text(StatusCode::METHOD_NOT_ALLOWED, "405: Method Not Allowed")
-        }
         _ => not_found(),
     }
+}
+
+/// The methods of a route. What upstream has as a plain handler, such as `/metrics`, answers any.
+fn methods(path: &[&str]) -> Option<&'static [Method]> {
+    const GET: &[Method] = &[Method::GET];
+    const POST: &[Method] = &[Method::POST];
+    const GET_AND_POST: &[Method] = &[Method::GET, Method::POST];
+    match path {
+        ["pods" | "runningpods"] | ["containerLogs" | "logs", ..] | ["debug", "pprof", ..] => Some(GET),
+        ["run" | "checkpoint", ..] => Some(POST),
+        ["exec" | "attach" | "portForward", ..] | ["stats", "summary"] => Some(GET_AND_POST),
+        _ => None,
+    }
+}
+
+/// The answer where the path is not there for the method.
+fn refused(path: &[&str], method: &Method) -> Option<Response> {
+    let allowed = methods(path).filter(|allowed| !allowed.contains(method))?;
+    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "405: Method Not Allowed");
+    let allowed: Vec<&str> = allowed.iter().map(Method::as_str).collect();
+    response.headers_mut().extend(HeaderValue::from_str(&allowed.join(", ")).map(|value| (header::ALLOW, value)));
+    Some(response)
 }
 
 /// The part that needs no authentication.
@@ -72,25 +91,28 @@ async fn common(api: Arc<Api>, (method, uri, headers): (&Method, &Uri, &HeaderMa
     if Health::serves(path) && path.starts_with("/healthz") {
         return Some(api.health.answer(path, query).await.unwrap_or_else(not_found));
     }
-    let reads = matches!(*method, Method::GET | Method::HEAD);
-    let summary = path.trim_end_matches('/') == "/stats/summary";
-    if !(reads || summary && *method == Method::POST) {
-        return None;
+    let path = path.trim_end_matches('/');
+    if matches!(path, "/pods" | "/stats/summary") {
+        let parts: Vec<&str> = path.split('/').skip(1).collect();
+        if let Some(refusal) = refused(&parts, method) {
+            return Some(refusal);
+        }
     }
-    Some(match path.trim_end_matches('/') {
+    Some(match path {
         "/pods" => {
             let pods = api.engine.pods();
             pod_list(pods.iter().map(AsRef::as_ref))
         }
         "/metrics" => {
             api.engine.show_metrics();
+            api.engine.show_logs().await;
             let rooms = (api.claims)(api.engine.active_pods()).await;
             api.own.show_claims(&rooms, &mut api.claims_shown.lock());
             crate::certificates::show(&api.config, &api.cert_dir, &api.own, api.clock.wall());
             api.metrics.answer_to(headers)
         }
         "/metrics/slis" => api.slis.answer_to(headers),
-        "/metrics/resource" => stats::resource_metrics(&api).await,
+        "/metrics/resource" => resource::answer(&api).await,
         "/metrics/probes" => api.probes.answer_to(headers),
         "/metrics/cadvisor" => cadvisor::answer(&api).await,
         "/stats/summary" => {

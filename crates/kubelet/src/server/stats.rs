@@ -1,9 +1,8 @@
-//! `/stats/summary` and `/metrics/resource`: what the node, its pods and their containers use.
+//! `/stats/summary`: what the node, its pods and their containers use.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use api_machinery::time::Time;
 use api_types::core_v1::{Pod, PodStatus};
@@ -13,10 +12,11 @@ use node_api::cri::Images;
 use node_api::cri::v1::{ContainerStats, FilesystemUsage};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
-use sys::cgroups::{Pressure, Stall, Usage};
+use sys::cgroups::{CgroupPath, Limit, Pressure, Stall, Usage};
 use sys::proc::Proc;
 
 use super::figures::{self, Figures};
+use super::resource::{self, Swap};
 use super::route::json_answer;
 use super::{Api, network};
 use crate::eviction::{Gauge, Parts, PodUse, PodUses, Room};
@@ -48,6 +48,8 @@ pub(crate) struct Stats {
     proc: Proc,
     gauge: Arc<dyn Gauge>,
     readings: Mutex<BTreeMap<String, (std::time::SystemTime, u64)>>,
+    /// Cores and sockets of the machine, once somebody has asked.
+    layout: OnceLock<(usize, usize)>,
 }
 
 impl Stats {
@@ -71,11 +73,17 @@ impl Stats {
             proc: Proc::system(),
             gauge,
             readings: Mutex::default(),
+            layout: OnceLock::new(),
         }
     }
 
     pub(super) fn proc(&self) -> &Proc {
         &self.proc
+    }
+
+    /// Cores and sockets of the machine, which are counted once.
+    pub(super) fn layout(&self, count: impl FnOnce() -> (usize, usize)) -> (usize, usize) {
+        *self.layout.get_or_init(count)
     }
 
     pub(super) fn root_dir(&self) -> &Path {
@@ -133,12 +141,16 @@ pub(super) async fn summary(api: &Api, extent: Extent) -> Response {
     node.insert("startTime".into(), json!(api.stats.boot.to_string()));
     if let Some(usage) = root {
         put_usage(&mut node, &usage, api.stats.rate("/", now, usage.cpu_ns), &time, Some(api.stats.memory_capacity));
+        let most = api.stats.proc.memory().unwrap_or_default().swap_total_bytes;
+        put_swap(&mut node, Swap::of_group(usage.swap_bytes, Limit::To(most)), &time);
     }
-    if let Ok(usage) = api.stats.groups.cgroups().usage(&api.stats.groups.all_pods()) {
+    let all_pods = api.stats.groups.all_pods();
+    if let Ok(usage) = api.stats.groups.cgroups().usage(&all_pods) {
         let mut all = Map::new();
         all.insert("name".into(), json!("pods"));
         all.insert("startTime".into(), json!(api.stats.boot.to_string()));
         put_usage(&mut all, &usage, api.stats.rate("pods", now, usage.cpu_ns), &time, None);
+        put_swap_of_group(api, &all_pods, &usage, &mut all, &time);
         node.insert("systemContainers".into(), json!([all]));
     }
     if extent == Extent::All {
@@ -293,7 +305,10 @@ fn pod_stats(
                 figures::put_pressures(&mut shown, one.cpu.as_ref(), one.memory.as_ref(), one.io.as_ref(), time);
                 figures::put_swap(&mut shown, one.swap.as_ref(), time);
             }
-            false => put_pressures_of_group(api, pod, one, &mut shown, time),
+            false => {
+                put_pressures_of_group(api, pod, one, &mut shown, time);
+                put_swap(&mut shown, resource::swap_of(api, pod, one, swaps(api)), time);
+            }
         }
         Value::Object(shown)
     };
@@ -307,6 +322,7 @@ fn pod_stats(
     let group = api.stats.groups.group(pod);
     if let Ok(usage) = api.stats.groups.cgroups().usage(&group) {
         put_usage(&mut shown, &usage, api.stats.rate(&meta.uid, now, usage.cpu_ns), time, None);
+        put_swap_of_group(api, &group, &usage, &mut shown, time);
         shown.insert("process_stats".into(), json!({"process_count": usage.pids}));
     }
     if extent == Extent::All {
@@ -332,7 +348,8 @@ fn container_stats(status: &PodStatus, stats: &ContainerStats, time: &str, exten
 /// How long a container's tasks waited, by its group.
 fn put_pressures_of_group(api: &Api, pod: &Pod, stats: &ContainerStats, shown: &mut Map<String, Value>, time: &str) {
     let id = stats.attributes.as_ref().map(|own| own.id.as_str()).unwrap_or_default();
-    let Some(usage) = super::cadvisor::usage_of(api, pod, id) else { return };
+    let Some(group) = super::cadvisor::container_group(api, pod, id) else { return };
+    let Ok(usage) = api.stats.groups.cgroups().usage(&group) else { return };
     let psi = usage.pressures;
     shown.extend(psi.io.map(|io| ("io".to_owned(), json!({"time": time, "psi": stalls(io)}))));
     for (part, of) in [("cpu", psi.cpu), ("memory", psi.memory)] {
@@ -362,6 +379,26 @@ fn put_usage(shown: &mut Map<String, Value>, usage: &Usage, rate: Option<u64>, t
     );
 }
 
+/// Whether the machine moves memory to disks.
+fn swaps(api: &Api) -> bool {
+    api.stats.proc.memory().is_ok_and(|memory| memory.swap_total_bytes > 0)
+}
+
+/// What a group has moved to disks, and may move still.
+fn put_swap_of_group(api: &Api, group: &CgroupPath, usage: &Usage, shown: &mut Map<String, Value>, time: &str) {
+    if let Some(memory) = api.stats.groups.cgroups().details(group).memory {
+        put_swap(shown, Swap::of_group(usage.swap_bytes, memory.swap_bytes), time);
+    }
+}
+
+/// Absent where nothing is known.
+fn put_swap(shown: &mut Map<String, Value>, swap: Swap, time: &str) {
+    if swap != Swap::default() {
+        let shown_swap = json!({"time": time, "swapAvailableBytes": swap.available, "swapUsageBytes": swap.usage});
+        shown.insert("swap".into(), shown_swap);
+    }
+}
+
 /// How long tasks waited for a resource.
 fn stalls(pressure: Pressure) -> Value {
     let stall = |stall: Stall| {
@@ -369,148 +406,6 @@ fn stalls(pressure: Pressure) -> Value {
         json!({"total": stall.total_us, "avg10": avg10, "avg60": avg60, "avg300": avg300})
     };
     json!({"full": stall(pressure.full), "some": stall(pressure.some)})
-}
-
-/// `/metrics/resource`, which the cluster's metrics server reads.
-pub(super) async fn resource_metrics(api: &Api) -> Response {
-    let figures = Figures::ask(&*api.runtime, api.source).await;
-    let mut out = Exposition::new(std::time::SystemTime::UNIX_EPOCH, api.clock.wall());
-    let groups = api.stats.groups.cgroups();
-    let swaps = api.stats.proc.memory().is_ok_and(|memory| memory.swap_total_bytes > 0);
-    let mut swap = Swap { swaps, ..Swap::default() };
-    if let Some(usage) = node_usage(groups, &api.stats.proc) {
-        swap.take(Swap::NODE, "", || Some(usage.swap_bytes));
-        out.family("node_cpu_usage_seconds_total", "counter", &[(String::new(), seconds(usage.cpu_ns))]);
-        out.family("node_memory_working_set_bytes", "gauge", &[(String::new(), usage.working_set_bytes.to_string())]);
-    }
-    let (mut cpu, mut memory, mut pod_cpu, mut pod_memory) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let mut start = String::new();
-    let failed = figures.is_err();
-    let figures = figures.unwrap_or_default();
-    let by_pod = by_pod(&figures.containers);
-    for pod in api.engine.active_pods() {
-        let (name, namespace) = (&pod.metadata.name, &pod.metadata.namespace);
-        let status = api.engine.status(&pod.metadata.uid);
-        for one in by_pod.get(pod.metadata.uid.as_str()).into_iter().flatten() {
-            let labels = format!("{{container={:?},namespace={namespace:?},pod={name:?}}}", name_of(one));
-            let id = one.attributes.as_ref().map(|attributes| attributes.id.as_str()).unwrap_or_default();
-            swap.take(Swap::CONTAINER, &labels, || match figures.are_of_runtime() {
-                true => figures::number(one.swap.as_ref()?.swap_usage_bytes.as_ref()),
-                false => Some(super::cadvisor::usage_of(api, &pod, id)?.swap_bytes),
-            });
-            let used = one.cpu.as_ref().and_then(|cpu| cpu.usage_core_nano_seconds.as_ref());
-            cpu.extend(used.map(|used| (labels.clone(), seconds(used.value))));
-            let set = one.memory.as_ref().and_then(|memory| memory.working_set_bytes.as_ref());
-            memory.extend(set.map(|set| (labels.clone(), set.value.to_string())));
-            if let Some(at) = started_at(status.as_deref().unwrap_or(&pod.status), name_of(one)) {
-                // This one is a time itself and carries none.
-                let _ =
-                    writeln!(start, "container_start_time_seconds{labels} {}", at.unix_seconds().unwrap_or_default());
-            }
-        }
-        let labels = format!("{{namespace={namespace:?},pod={name:?}}}");
-        let own = by_pod.get(pod.metadata.uid.as_str()).map(Vec::as_slice).unwrap_or_default();
-        let PodTotals { cpu_ns, working_set_bytes, swap_bytes } = totals(api, &figures, &pod, own, swap.swaps);
-        pod_cpu.extend(cpu_ns.map(|used| (labels.clone(), seconds(used))));
-        swap.take(Swap::POD, &labels, || swap_bytes);
-        pod_memory.extend(working_set_bytes.map(|set| (labels, set.to_string())));
-    }
-    out.family("container_cpu_usage_seconds_total", "counter", &cpu);
-    out.family("container_memory_working_set_bytes", "gauge", &memory);
-    if !start.is_empty() {
-        let _ = write!(out.text, "# TYPE container_start_time_seconds gauge\n{start}");
-    }
-    out.family("pod_cpu_usage_seconds_total", "counter", &pod_cpu);
-    out.family("pod_memory_working_set_bytes", "gauge", &pod_memory);
-    for (name, samples) in &swap.families {
-        out.family(name, "gauge", samples);
-    }
-    out.plain("resource_scrape_error", if failed { "1" } else { "0" });
-    let mut response = text(StatusCode::OK, out.text);
-    let kind = http::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    response.headers_mut().insert(http::header::CONTENT_TYPE, kind);
-    response
-}
-
-/// What a pod as a whole uses, as far as it is known.
-#[derive(Default)]
-struct PodTotals {
-    cpu_ns: Option<u64>,
-    working_set_bytes: Option<u64>,
-    swap_bytes: Option<u64>,
-}
-
-/// Memory on disks is looked at only where there is any.
-fn totals(api: &Api, figures: &Figures, pod: &Pod, containers: &[&ContainerStats], swaps: bool) -> PodTotals {
-    if figures.are_of_runtime() {
-        let Some(told) = figures.pod(&pod.metadata.uid) else { return PodTotals::default() };
-        let swap = |one: &&ContainerStats| figures::number(one.swap.as_ref()?.swap_usage_bytes.as_ref());
-        let moved: Vec<u64> = containers.iter().filter_map(swap).collect();
-        return PodTotals {
-            cpu_ns: told.cpu.as_ref().and_then(|cpu| figures::number(cpu.usage_core_nano_seconds.as_ref())),
-            working_set_bytes: told.memory.as_ref().and_then(|own| figures::number(own.working_set_bytes.as_ref())),
-            swap_bytes: (!moved.is_empty()).then(|| moved.into_iter().fold(0, u64::saturating_add)),
-        };
-    }
-    let (cgroups, group) = (api.stats.groups.cgroups(), api.stats.groups.group(pod));
-    let Ok(usage) = cgroups.cpu_and_memory(&group) else { return PodTotals::default() };
-    let swap_bytes = if swaps { cgroups.usage(&group).ok().map(|usage| usage.swap_bytes) } else { None };
-    PodTotals { cpu_ns: Some(usage.cpu_ns), working_set_bytes: Some(usage.working_set_bytes), swap_bytes }
-}
-
-/// Memory that was moved to disks, on machines that do that.
-#[derive(Default)]
-struct Swap {
-    swaps: bool,
-    families: BTreeMap<&'static str, Vec<Sample>>,
-}
-
-impl Swap {
-    const NODE: &'static str = "node_swap_usage_bytes";
-    const POD: &'static str = "pod_swap_usage_bytes";
-    const CONTAINER: &'static str = "container_swap_usage_bytes";
-
-    /// Where nothing is moved, nothing is read.
-    fn take(&mut self, family: &'static str, labels: &str, bytes: impl FnOnce() -> Option<u64>) {
-        if self.swaps
-            && let Some(bytes) = bytes()
-        {
-            self.families.entry(family).or_default().push((labels.to_owned(), bytes.to_string()));
-        }
-    }
-}
-
-pub(super) fn seconds(nanos: u64) -> String {
-    format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)
-}
-
-/// Labels in braces, and a value.
-pub(super) type Sample = (String, String);
-
-/// Samples in Prometheus' text form, all read at one time.
-pub(super) struct Exposition {
-    pub(super) text: String,
-    time_ms: u128,
-}
-
-impl Exposition {
-    pub(super) fn new(epoch: std::time::SystemTime, now: std::time::SystemTime) -> Self {
-        Self { text: String::new(), time_ms: now.duration_since(epoch).unwrap_or_default().as_millis() }
-    }
-
-    pub(super) fn family(&mut self, name: &str, kind: &str, samples: &[Sample]) {
-        if samples.is_empty() {
-            return;
-        }
-        let _ = writeln!(self.text, "# TYPE {name} {kind}");
-        for (labels, value) in samples {
-            let _ = writeln!(self.text, "{name}{labels} {value} {}", self.time_ms);
-        }
-    }
-
-    fn plain(&mut self, name: &str, value: &str) {
-        let _ = writeln!(self.text, "# TYPE {name} gauge\n{name} {value}");
-    }
 }
 
 #[cfg(test)]
@@ -527,6 +422,22 @@ mod tests {
         let some = json!({"total": 12, "avg10": 1.5, "avg60": 0.07, "avg300": 100.0});
         assert_eq!(shown["io"]["psi"]["some"], some);
         assert!(shown["cpu"]["psi"].is_null() && shown["memory"]["psi"].is_null());
+    }
+
+    #[test]
+    fn swap_is_shown_with_what_is_left_of_it() {
+        for (swap, expected) in [
+            (Swap::default(), Value::Null),
+            (Swap::of_group(0, Limit::To(0)), json!({"time": "now", "swapUsageBytes": 0, "swapAvailableBytes": 0})),
+            (Swap::of_group(7, Limit::To(10)), json!({"time": "now", "swapUsageBytes": 7, "swapAvailableBytes": 3})),
+            (Swap::of_group(7, Limit::Unlimited), json!({"time": "now", "swapUsageBytes": 7})),
+        ] {
+            let mut shown = Map::new();
+            put_swap(&mut shown, swap, "now");
+            let mut shown = shown.remove("swap").unwrap_or_default();
+            drop_absent(&mut shown);
+            assert_eq!(shown, expected, "{swap:?}");
+        }
     }
 
     #[test]

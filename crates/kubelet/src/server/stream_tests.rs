@@ -306,8 +306,9 @@ async fn refusals_are_plain_answers() {
         ("/exec/default/web-node1/other?command=ls&output=1", (500, missing)),
         ("/exec/default/none/main?command=ls", (400, "you must specify at least 1 of stdin, stdout, stderr")),
         ("/exec/default/web-node1/main?command=ls", (400, "you must specify at least 1 of stdin, stdout, stderr")),
-        ("/portForward/default/none", (404, "pod does not exist")),
-        ("/portForward/default/web-node1/wrong-uid", (404, "pod not found")),
+        ("/portForward/default/none?port=80", (404, "pod does not exist")),
+        ("/portForward/default/web-node1/wrong-uid?port=80", (404, "pod does not exist")),
+        ("/portForward/default/none", (400, "query parameter \"port\" is required")),
         ("/portForward/default/web-node1", (400, "query parameter \"port\" is required")),
     ] {
         for protocol in ["v5.channel.k8s.io", "v4.channel.k8s.io"] {
@@ -369,6 +370,7 @@ async fn logs_and_checkpoints_that_there_are_not_are_told_of() {
         ("GET", format!("{log}/web-node1/main"), (400, "failed to try resolving symlinks in path \"")),
         ("GET", format!("{log}/web-node1/main?previous=true"), (400, "previous terminated container \"main\" in pod ")),
         ("POST", "/checkpoint/default/web-node1/other".to_owned(), (404, "container other does not exist")),
+        ("POST", "/run/default/web-node1/wrong-uid/main?cmd=ls".to_owned(), (404, "pod does not exist")),
     ] {
         let mut connection = TcpStream::connect(node.address).await.unwrap();
         let request = format!("{method} {target} HTTP/1.0\r\nhost: node1\r\nconnection: close\r\n\r\n");
@@ -409,6 +411,53 @@ async fn what_is_turned_off_says_so() {
         let body = http_body_util::BodyExt::collect(answer.into_body()).await.unwrap().to_bytes();
         assert_eq!((status, std::str::from_utf8(&body).unwrap()), expected, "{path}");
     }
+    tasks.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn routes_have_their_methods_and_plain_handlers_any() {
+    let root = tempfile::tempdir().unwrap();
+    let (tasks, clock) = (TaskGroup::new("kubelet"), TokioClock::shared());
+    let runtime = Arc::new(FakeRuntime::new(clock.clone(), &TaskGroup::new("runtime")));
+    let node = Arc::new(TestNode::default());
+    let engine = engine(settings(root.path()), &node, runtime.clone(), runtime.clone(), clock.clone(), &tasks);
+    let api = Arc::new(api(engine, runtime, clock, &tasks, true));
+    let answered = |path: &'static str, method: &'static str, public: bool| {
+        let request = http::Request::builder().method(method).uri(path).body(empty()).unwrap();
+        let api = api.clone();
+        async move {
+            let answer = if public { route::read_only(api, request).await } else { route::full(api, request).await };
+            let allowed = answer.headers().get("allow").map(|value| value.to_str().unwrap().to_owned());
+            (answer.status().as_u16(), allowed)
+        }
+    };
+    for (path, methods) in [
+        ("/pods", "GET"),
+        ("/runningpods/", "GET"),
+        ("/stats/summary", "GET, POST"),
+        ("/containerLogs/default/p/c", "GET"),
+        ("/logs/syslog", "GET"),
+        ("/debug/pprof/cmdline", "GET"),
+        ("/exec/default/p/c", "GET, POST"),
+        ("/attach/default/p/c", "GET, POST"),
+        ("/portForward/default/p", "GET, POST"),
+        ("/run/default/p/c", "POST"),
+        ("/checkpoint/default/p/c", "POST"),
+    ] {
+        for method in ["GET", "HEAD", "POST", "PUT", "DELETE"] {
+            let (status, allowed) = answered(path, method, false).await;
+            let expected = (!methods.split(", ").any(|one| one == method)).then(|| methods.to_owned());
+            assert_eq!((status == 405, allowed), (expected.is_some(), expected), "{method} {path}");
+        }
+    }
+    for path in ["/healthz", "/metrics", "/metrics/cadvisor", "/metrics/resource", "/configz"] {
+        for method in ["HEAD", "POST", "DELETE"] {
+            assert_eq!(answered(path, method, false).await, (200, None), "{method} {path}");
+        }
+    }
+    assert_eq!(answered("/pods", "HEAD", true).await, (405, Some("GET".to_owned())));
+    assert_eq!(answered("/metrics", "POST", true).await.0, 200);
+    assert_eq!(answered("/other", "PUT", true).await.0, 404);
     tasks.cancel();
 }
 

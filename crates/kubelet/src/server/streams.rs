@@ -86,14 +86,13 @@ pub(super) async fn port_forward(api: Arc<Api>, mut request: Request, path: &[&s
         [namespace, name, uid] => (namespace, name, Some(*uid)),
         _ => return super::route::not_found(),
     };
-    let pod = api.engine.pod(namespace, name);
-    let Some(pod) = pod.filter(|pod| uid.is_none_or(|uid| is_of(&api, pod, uid))) else {
-        let text_ = if uid.is_some() { "pod not found" } else { "pod does not exist" };
-        return text(StatusCode::NOT_FOUND, text_);
-    };
     let port = match ports_of(request.headers(), query) {
         Ok(ports) => ports,
         Err(error) => return text(StatusCode::BAD_REQUEST, error.to_string()),
+    };
+    let pod = match pod_of(&api, namespace, name, uid) {
+        Ok(pod) => pod,
+        Err(refusal) => return *refusal,
     };
     let pod_sandbox_id = match api.engine.sandbox_id(&pod) {
         Ok(id) => id,
@@ -132,20 +131,22 @@ fn ports_of(headers: &HeaderMap, query: &Query) -> Result<Vec<i32>, PortError> {
 }
 
 /// The pod and the container's name of a path.
-fn target(api: &Api, path: &[&str]) -> Result<(Arc<Pod>, String), Box<Response>> {
-    let missing = || Box::new(text(StatusCode::NOT_FOUND, "pod does not exist"));
+pub(super) fn target(api: &Api, path: &[&str]) -> Result<(Arc<Pod>, String), Box<Response>> {
     let (namespace, name, uid, container) = match path {
         [namespace, name, container] => (namespace, name, None, container),
         [namespace, name, uid, container] => (namespace, name, Some(*uid), container),
         _ => return Err(Box::new(super::route::not_found())),
     };
-    let pod = api.engine.pod(namespace, name).filter(|pod| uid.is_none_or(|uid| is_of(api, pod, uid)));
-    Ok((pod.ok_or_else(missing)?, (*container).to_owned()))
+    Ok((pod_of(api, namespace, name, uid)?, (*container).to_owned()))
 }
 
-/// Whether a uid is the pod's own, or that of its mirror.
-fn is_of(api: &Api, pod: &Pod, uid: &str) -> bool {
-    api.engine.pod_by_uid(uid).is_some_and(|found| found.metadata.uid == pod.metadata.uid)
+/// The pod of this name. A uid, where there is one, has to be the pod's own, or that of its mirror: who names it does not
+/// mean a successor of the same name.
+fn pod_of(api: &Api, namespace: &str, name: &str, uid: Option<&str>) -> Result<Arc<Pod>, Box<Response>> {
+    let is_of =
+        |pod: &Pod, uid: &str| api.engine.pod_by_uid(uid).is_some_and(|found| found.metadata.uid == pod.metadata.uid);
+    let pod = api.engine.pod(namespace, name).filter(|pod| uid.is_none_or(|uid| is_of(pod, uid)));
+    pod.ok_or_else(|| Box::new(text(StatusCode::NOT_FOUND, "pod does not exist")))
 }
 
 fn streams_of(query: &Query) -> Result<StreamSet, &'static str> {

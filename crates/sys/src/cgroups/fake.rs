@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use parking_lot::Mutex;
 
-use super::{CgroupError, CgroupPath, Cgroups, Limits, Usage, Version};
+use super::{CgroupError, CgroupPath, Cgroups, Details, Limits, Usage, Version};
 
 /// Groups with the last limits set on each and the processes a test puts into them.
 #[derive(Default)]
@@ -19,6 +19,7 @@ struct Group {
     limits: Limits,
     processes: BTreeSet<u32>,
     usage: Usage,
+    details: Details,
 }
 
 impl FakeCgroups {
@@ -42,6 +43,11 @@ impl FakeCgroups {
     /// Lets a group use this much from now on.
     pub fn set_usage(&self, group: &CgroupPath, usage: Usage) {
         self.groups.lock().entry(group.clone()).or_default().usage = usage;
+    }
+
+    /// Lets a group tell this of itself from now on.
+    pub fn set_details(&self, group: &CgroupPath, details: Details) {
+        self.groups.lock().entry(group.clone()).or_default().details = details;
     }
 
     /// Refuses limits so many times from now on, as the kernel does where more is in use.
@@ -146,5 +152,9 @@ impl Cgroups for FakeCgroups {
 
     fn usage(&self, group: &CgroupPath) -> Result<Usage, CgroupError> {
         self.with(group, |found| found.usage)
+    }
+
+    fn details(&self, group: &CgroupPath) -> Details {
+        self.with(group, |found| found.details.clone()).unwrap_or_default()
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use super::details::{self, Details};
 use super::hierarchy::{self, Hierarchy};
 use super::v1::V1;
 use super::v2::V2;
@@ -130,6 +131,13 @@ impl Cgroups for LinuxCgroups {
         match &self.layout {
             Layout::V1(v1) => Ok(v1.usage(group)),
             Layout::V2(v2) => v2.usage(group),
+        }
+    }
+
+    fn details(&self, group: &CgroupPath) -> Details {
+        match &self.layout {
+            Layout::V1(v1) => details::of_v1(v1, group),
+            Layout::V2(v2) => details::of_v2(&v2.hierarchy().directory(group)),
         }
     }
 

@@ -175,6 +175,11 @@ pub(super) fn weight(shares: u64) -> u64 {
     1 + shares.saturating_sub(2) * (WEIGHT_MAX - 1) / (SHARES_MAX - 2)
 }
 
+/// Back again, as far as the coarser scale tells.
+pub(super) fn shares(weight: u64) -> u64 {
+    2 + weight.clamp(1, WEIGHT_MAX).saturating_sub(1) * (SHARES_MAX - 2) / (WEIGHT_MAX - 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,6 +190,9 @@ mod tests {
             [(0, 1), (2, 1), (102, 4), (1024, 39), (262_143, 9999), (262_144, 10000), (u64::MAX, 10000)]
         {
             assert_eq!(weight(shares), expected, "{shares}");
+        }
+        for (weight, expected) in [(0, 2), (1, 2), (39, 998), (10_000, 262_144), (u64::MAX, 262_144)] {
+            assert_eq!(shares(weight), expected, "{weight}");
         }
     }
 }

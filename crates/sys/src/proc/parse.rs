@@ -45,6 +45,62 @@ pub struct Counts {
     pub dropped: u64,
 }
 
+/// Files that a process has open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Descriptors {
+    pub files: u64,
+    /// Those of them that are sockets.
+    pub sockets: u64,
+}
+
+/// A line of `/proc/diskstats`; see <https://docs.kernel.org/admin-guide/iostats.html>.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Disk {
+    pub major: u32,
+    pub minor: u32,
+    pub reads: u64,
+    pub reads_merged: u64,
+    pub sectors_read: u64,
+    pub read_ms: u64,
+    pub writes: u64,
+    pub writes_merged: u64,
+    pub sectors_written: u64,
+    pub write_ms: u64,
+    pub in_progress: u64,
+    pub busy_ms: u64,
+    /// Each request counted for as long as it took.
+    pub weighted_ms: u64,
+}
+
+/// Lines in another form are left out.
+pub(super) fn disks(text: &str) -> Vec<Disk> {
+    let disk = |line: &str| {
+        let mut words = line.split_whitespace();
+        let (major, minor) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let numbers: Vec<u64> = words.skip(1).map_while(|word| word.parse().ok()).collect();
+        let [reads, reads_merged, sectors_read, read_ms, writes, writes_merged, rest @ ..] = numbers.as_slice() else {
+            return None;
+        };
+        let [sectors_written, write_ms, in_progress, busy_ms, weighted_ms, ..] = rest else { return None };
+        Some(Disk {
+            major,
+            minor,
+            reads: *reads,
+            reads_merged: *reads_merged,
+            sectors_read: *sectors_read,
+            read_ms: *read_ms,
+            writes: *writes,
+            writes_merged: *writes_merged,
+            sectors_written: *sectors_written,
+            write_ms: *write_ms,
+            in_progress: *in_progress,
+            busy_ms: *busy_ms,
+            weighted_ms: *weighted_ms,
+        })
+    };
+    text.lines().filter_map(disk).collect()
+}
+
 /// Lines that are not of an interface are left out.
 pub(super) fn interfaces(text: &str) -> Vec<Interface> {
     let interface = |line: &str| {

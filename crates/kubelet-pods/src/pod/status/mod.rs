@@ -113,6 +113,38 @@ pub(crate) struct Resize {
     pub in_progress: bool,
     /// Why it cannot be put into effect.
     pub error: Option<String>,
+    /// What has it looked at again while it waits.
+    pub retry: Retry,
+}
+
+impl Resize {
+    /// Whether it waits for room.
+    pub(crate) fn is_deferred(&self) -> bool {
+        self.pending.as_ref().is_some_and(|why| why.outlook == Outlook::Deferred)
+    }
+}
+
+/// What may have made room for a resize that waits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Retry {
+    /// Nothing in particular.
+    #[default]
+    Periodic,
+    /// Another pod's resize.
+    PodResized,
+    /// Another pod's end.
+    PodsRemoved,
+}
+
+impl Retry {
+    /// As metrics have it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Periodic => "periodic_retry",
+            Self::PodResized => "pod_resized",
+            Self::PodsRemoved => "pods_removed",
+        }
+    }
 }
 
 /// The status to show.
