@@ -200,6 +200,30 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn what_was_told_is_known_part_by_part() {
+        let (cache, running) = (RuntimeCache::default(), RecordState::Running);
+        let told = [("s".to_owned(), (String::new(), running)), ("c".to_owned(), ("main".to_owned(), running))];
+        let (sandbox, container) = (("s", "", running), ("c", "main", running));
+        assert!(!cache.is_outlined_as("u", [sandbox, container].into_iter()), "nothing is known");
+        cache.put("u", pod(Some(true), ""), Instant::now());
+        cache.tell("u", told.into());
+        for (parts, expected) in [
+            (vec![sandbox, container], true),
+            (vec![container, sandbox], true),
+            (vec![sandbox], false),
+            (vec![sandbox, container, ("d", "main", running)], false),
+            (vec![sandbox, ("d", "main", running)], false),
+            (vec![sandbox, ("c", "other", running)], false),
+            (vec![sandbox, ("c", "main", RecordState::Exited)], false),
+        ] {
+            assert_eq!(cache.is_outlined_as("u", parts.iter().copied()), expected, "{parts:?}");
+        }
+        assert!(!cache.is_outlined_as("v", std::iter::empty()));
+        assert_eq!(cache.outlined_but_for(|_| false), ["u"]);
+        assert!(cache.outlined_but_for(|uid| uid == "u").is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_pod_that_runs_again_is_wanted_again() {
         let (cache, at) = (RuntimeCache::default(), Instant::now());
         cache.put("u", pod(Some(false), ""), at);
