@@ -56,6 +56,12 @@ impl KubeletMetrics {
         }
     }
 
+    /// So many volumes of pods were found on the disk as a kubelet before left them.
+    #[expect(clippy::cast_precision_loss, reason = "numbers of volumes are small")]
+    pub fn reconstructed(&self, volumes: usize) {
+        self.reconstructed_volumes.with(&[]).inc_by(volumes as f64);
+    }
+
     /// A step of work on a volume was taken, or failed.
     pub fn storage_operation(&self, plugin: &str, operation: &str, done: bool, took: Duration) {
         let status = if done { "success" } else { "fail-unknown" };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use component_base::metrics::{Counter, Counters, Desc, Gauges, Histograms, Metrics, Stability, exponential};
+use component_base::metrics::{Counter, Counters, Desc, Gauge, Gauges, Histograms, Metrics, Stability, exponential};
 
 use crate::cache::CacheSize;
 
@@ -280,14 +280,11 @@ pub struct SchedulerMetrics {
 }
 
 /// Somebody who is at work, as long as this is held.
-pub(crate) struct AtWork {
-    goroutines: Gauges,
-    operation: &'static str,
-}
+pub(crate) struct AtWork(Gauge);
 
 impl Drop for AtWork {
     fn drop(&mut self) {
-        self.goroutines.with(&[self.operation]).add(-1.0);
+        self.0.dec();
     }
 }
 
@@ -401,9 +398,10 @@ impl SchedulerMetrics {
     }
 
     /// Somebody is at work beside the loop, until this is dropped.
-    pub(crate) fn at_work(&self, operation: &'static str) -> AtWork {
-        self.goroutines.with(&[operation]).add(1.0);
-        AtWork { goroutines: self.goroutines.clone(), operation }
+    pub(crate) fn at_work(&self, operation: &str) -> AtWork {
+        let gauge = self.goroutines.with(&[operation]);
+        gauge.inc();
+        AtWork(gauge)
     }
 
     /// A pod has waited for `Permit` plugins; `status` is how that ended.

@@ -52,14 +52,16 @@ pub fn write_kubeconfigs(settings: &Settings, now: SystemTime, rng: &Rng) -> Res
     let mut written = Vec::new();
     for user in USERS.iter().filter(|user| user.name != "kubelet.conf") {
         let path = layout.kubeconfig(user.path);
-        if write(settings, &layout, user, &settings.node_name(0), &path, now, rng)? {
+        if !path.exists() {
+            write(settings, &layout, user, &settings.node_name(0), &path, now, rng)?;
             written.push(user.path.to_owned());
         }
     }
     for node in (0..settings.nodes).map(|index| settings.node_name(index)) {
         for user in USERS.iter().filter(|user| user.name == "kubelet.conf") {
             let path = layout.node(&node).join("etc/kubernetes").join(user.path);
-            if write(settings, &layout, user, &node, &path, now, rng)? {
+            if !path.exists() {
+                write(settings, &layout, user, &node, &path, now, rng)?;
                 written.push(format!("{node}/{}", user.path));
             }
         }
@@ -78,30 +80,14 @@ pub(super) fn renew_kubeconfigs(settings: &Settings, now: SystemTime, rng: &Rng)
     for user in USERS.iter().filter(|user| user.name != "kubelet.conf") {
         let path = layout.kubeconfig(user.path);
         if path.exists() {
-            write_anew(settings, &layout, user, &node, &path, now, rng)?;
+            write(settings, &layout, user, &node, &path, now, rng)?;
             written.push(user.path.to_owned());
         }
     }
     Ok(written)
 }
 
-/// Whether it had to be written.
 fn write(
-    settings: &Settings,
-    layout: &Layout,
-    user: &Leaf,
-    node: &str,
-    path: &Path,
-    now: SystemTime,
-    rng: &Rng,
-) -> Result<bool, ClusterError> {
-    if path.exists() {
-        return Ok(false);
-    }
-    write_anew(settings, layout, user, node, path, now, rng).map(|()| true)
-}
-
-fn write_anew(
     settings: &Settings,
     layout: &Layout,
     user: &Leaf,

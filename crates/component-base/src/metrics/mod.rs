@@ -29,7 +29,7 @@ pub use desc::{DEFAULT_BUCKETS, Desc, MAX_SERIES, Stability, exponential, linear
 pub use family::{Counters, Family, Gauges, Histograms, Vector};
 pub use native::Histogram;
 pub use options::MetricsOptions;
-pub use prometheus::Counter;
+pub use prometheus::{Counter, Gauge};
 
 use crate::flags::Versions;
 use crate::serving::{Response, text};

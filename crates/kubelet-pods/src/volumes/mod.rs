@@ -14,6 +14,7 @@ mod csi;
 mod disk;
 mod empty_dir;
 mod error;
+mod failure;
 mod file_error;
 mod format;
 mod host_path;

@@ -21,6 +21,7 @@ use super::claims::{self, Backing, ClaimError, Resolved};
 use super::csi::{Csi, CsiBlock, CsiDeps, CsiVolume, VolumeReport};
 use super::disk::Disk;
 use super::error::VolumeError;
+use super::failure::{Failure, Unusable, check_mode, report};
 use super::layout::{Layout, Plugin};
 use super::payload::MadeOf;
 use super::plugin::{StagedDevice, VolumeSpec};
@@ -28,12 +29,12 @@ use super::plugins::{Plugins, Tools};
 use super::reconcile::{Operation, Step, plan};
 use super::scratch_quota::ScratchQuotas;
 use super::selinux::{LabelError, Labelled, Labelling, Labels};
-use super::spec::{Kind, Refused, device_names, kind_of, mounted_names, used};
+use super::spec::{Kind, kind_of, used};
 use super::world::{
     ActualStateOfWorld, DesiredStateOfWorld, DesiredVolume, Done, Identity, MountedVolume, VolumeName, counts,
 };
 use crate::file_calls::FileCalls;
-use crate::interfaces::{Events, MountError, NodeView, SideError, VolumeProblem, Volumes};
+use crate::interfaces::{Events, MountError, NodeView, SideError, Volumes};
 use crate::metrics::KubeletMetrics;
 use crate::objects::Objects;
 use crate::pod_certificates::PodCertificates;
@@ -104,17 +105,6 @@ struct Processed {
     failed: BTreeMap<String, Failure>,
 }
 
-/// The step at which a volume failed, and why.
-#[derive(Clone)]
-struct Failure {
-    /// The volume as events name it: a claim's by its persistent volume.
-    volume: String,
-    block: bool,
-    /// The step as events name it.
-    step: &'static str,
-    error: SideError,
-}
-
 impl VolumeSet {
     pub fn new(deps: VolumeDeps) -> Arc<Self> {
         let VolumeDeps { layout, mounts, objects, client, node, clock, rng, csi, exec, .. } = deps;
@@ -167,7 +157,7 @@ impl VolumeSet {
             for (uid, plugin, directory) in found {
                 volumes.push((self.plugins.recover(plugin, &uid, &directory).await, uid, directory));
             }
-            volumes.iter().for_each(|_| self.tools.metrics.reconstructed_volumes.with(&[]).inc());
+            self.tools.metrics.reconstructed(volumes.len());
             let actual = &mut self.worlds.lock().actual;
             for device in devices {
                 let StagedDevice { found, label } = device;
@@ -515,73 +505,6 @@ impl VolumeSet {
             self.forget(uid);
         }))
     }
-}
-
-/// Why a volume cannot be brought into place.
-enum Unusable {
-    /// Its claim is not ready: it is not known what it is made from.
-    Unprocessed(ClaimError),
-    /// A step would fail, and is not even begun.
-    Failed(Failure),
-}
-
-impl Unusable {
-    /// No plugin here has it; the volume is named as events name it.
-    fn refused(volume: String, block: bool, why: Refused) -> Self {
-        Self::Failed(Failure { volume, block, step: why.step(block), error: SideError::new(why.to_string()) })
-    }
-}
-
-impl From<ClaimError> for Unusable {
-    fn from(error: ClaimError) -> Self {
-        match error {
-            ClaimError::Refused { volume, block, why } => Self::refused(volume, block, why),
-            ClaimError::OtherNode { ref volume, block } => {
-                let step = if block { "MapVolume.NodeAffinity check" } else { "MountVolume.NodeAffinity check" };
-                Self::Failed(Failure { volume: volume.clone(), block, step, error: SideError::of(&error) })
-            }
-            ClaimError::NoOptions { ref volume } => {
-                let step = "MountVolume.MountOptionSupport check";
-                Self::Failed(Failure { volume: volume.clone(), block: false, step, error: SideError::of(&error) })
-            }
-            error => Self::Unprocessed(error),
-        }
-    }
-}
-
-/// A claim's volume is used as what it is.
-fn check_mode(pod: &Pod, volume: &Volume, block: bool) -> Result<(), ClaimError> {
-    let used = if block { mounted_names(pod) } else { device_names(pod) };
-    if !used.contains(volume.name.as_str()) {
-        return Ok(());
-    }
-    let (mode, used) = if block { ("Block", "volumeMounts") } else { ("Filesystem", "volumeDevices") };
-    Err(ClaimError::Mode { volume: volume.name.clone(), mode, used })
-}
-
-/// What the pod's events say about volumes that are not in place.
-fn report(unprocessed: &BTreeMap<String, String>, failed: &BTreeMap<String, Failure>) -> Vec<VolumeProblem> {
-    let steps = failed.values().map(|failure| {
-        let Failure { volume, block, step, error } = failure;
-        let text = format!("{step} failed for volume {volume:?} : {error}");
-        VolumeProblem { reason: if *block { "FailedMapVolume" } else { "FailedMount" }, text }
-    });
-    let mut messages: Vec<VolumeProblem> = steps.collect();
-    if !unprocessed.is_empty() {
-        let unmounted: BTreeSet<&str> = unprocessed.keys().chain(failed.keys()).map(String::as_str).collect();
-        let unmounted: Vec<&str> = unmounted.into_iter().collect();
-        let names: Vec<&str> = unprocessed.keys().map(String::as_str).collect();
-        let causes: Vec<&str> = unprocessed.values().map(String::as_str).collect();
-        let text = format!(
-            "Unable to attach or mount volumes: unmounted volumes=[{}], unattached volumes=[], failed to process \
-             volumes=[{}]: {}",
-            unmounted.join(" "),
-            names.join(" "),
-            causes.join(", ")
-        );
-        messages.push(text.as_str().into());
-    }
-    messages
 }
 
 #[async_trait]

@@ -18,7 +18,7 @@ mod traits;
 pub use client::{ClientOptions, CriClient, Observer};
 pub use error::CriError;
 pub use server::{ServeError, serve};
-pub use sketch::{Listed, Sketch};
+pub use sketch::Sketch;
 pub use tonic::Code;
 pub use traits::{EventStream, Images, Runtime};
 

@@ -154,6 +154,15 @@ impl FilterTally {
 }
 
 impl super::Profile {
+    /// Counts the filters that were asked about one node.
+    pub(super) fn count_filters_once(&self, asked: Range<usize>, skip: super::PluginMask) {
+        for (place, at) in self.filter.iter().enumerate().take(asked.end).skip(asked.start) {
+            if !skip.contains(at.place) {
+                count(&self.measured.filter, place, 1);
+            }
+        }
+    }
+
     /// Counts the filters that were asked; those with nothing to say about the pod were not.
     pub(crate) fn count_filters(&self, tally: &FilterTally, skip: super::PluginMask) {
         for (place, (at, asked)) in self.filter.iter().zip(tally.asked()).enumerate() {

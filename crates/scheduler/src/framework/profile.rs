@@ -14,7 +14,7 @@ use super::cycle_state::{CycleState, PluginMask};
 use super::diagnosis::Diagnosis;
 use super::event::{Action, Registration, Resource};
 use super::placements::{PlacementGenerate, PlacementScore};
-use super::plugin_metrics::{Asked, FilterTally, PluginMetrics, Started};
+use super::plugin_metrics::{Asked, PluginMetrics, Started};
 use super::points::{
     Bind, CycleCx, Filter, MAX_SCORE, Nomination, Permit, Permitted, Plugin, PostBind, PostFilter, PostFilterCx,
     PostFiltered, PreBind, PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored, QueueSort, Reserve, Score,
@@ -185,9 +185,7 @@ impl Profile {
     /// With that filter's status.
     pub fn run_filters(&self, state: &CycleState, pod: &PodInfo, node: NodeView<'_>) -> StatusResult {
         let Asked { filters, outcome } = self.run_filters_from(0, state, pod, node);
-        let mut tally = FilterTally::default();
-        tally.add(&filters);
-        self.count_filters(&tally, state.skip_filter);
+        self.count_filters_once(filters, state.skip_filter);
         outcome
     }
 
