@@ -82,6 +82,7 @@ fn scheduler(writer: Arc<Confirming>, objects: &Arc<Written>) -> Result<Arc<Sche
         clock: SystemClock::shared(),
         rng: Rng::seeded(1),
         tasks: TaskGroup::new("bench-plugins"),
+        proxies: Arc::default(),
         parallelism,
     };
     let profiles = build_profiles(&default_configuration(), ALL, &cx).context("building the default profile")?;

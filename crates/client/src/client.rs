@@ -8,9 +8,8 @@ use api_machinery::meta::PartialObjectMetadata;
 use api_machinery::object::{Kind, Object, Unstructured};
 use api_machinery::status::{ApiError, PlainResponse};
 use base::trace::{self, Kind as SpanKind};
-use base::{Direct, SharedClock, SharedConnector, SharedRng, TaskGroup};
+use base::{SharedClock, SharedRng, TaskGroup};
 use bytes::{Bytes, BytesMut};
-use component_base::Gates;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_body_util::BodyExt as _;
 
@@ -18,9 +17,8 @@ use crate::api::Api;
 use crate::codec;
 use crate::config::{ClientConfig, ConfigError, DEFAULT_BURST, DEFAULT_QPS};
 use crate::credentials::Identity;
+use crate::cx::ClientCx;
 use crate::error::ClientError;
-use crate::features::Features;
-use crate::metrics::RequestMetrics;
 use crate::rate_limit::TokenBucket;
 use crate::request::{RawResponse, Request};
 use crate::resource::{Codec, ResourceInfo};
@@ -36,52 +34,6 @@ const WATCH_START_TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_ERROR_TEXT: usize = 2048;
 /// Waits for the rate limit above this are logged.
 const LONG_WAIT: Duration = Duration::from_secs(1);
-
-/// What a client needs from its process: time, randomness and a place for its tasks.
-#[derive(Clone)]
-pub struct ClientCx {
-    /// The clock.
-    pub clock: SharedClock,
-    /// The source of jitter.
-    pub rng: SharedRng,
-    /// Where connections, informers and recorders live.
-    pub tasks: TaskGroup,
-    pub(crate) connector: SharedConnector,
-    pub(crate) features: Features,
-    metrics: Option<Arc<RequestMetrics>>,
-}
-
-impl ClientCx {
-    /// The parts together; connections begin at this host.
-    #[must_use]
-    pub fn new(clock: SharedClock, rng: SharedRng, tasks: TaskGroup) -> Self {
-        Self { clock, rng, tasks, connector: Direct::shared(), features: Features::default(), metrics: None }
-    }
-
-    /// The same, with connections that another opens.
-    #[must_use]
-    pub fn through(self, connector: SharedConnector) -> Self {
-        Self { connector, ..self }
-    }
-
-    /// The same, with what gates say of clients ([`crate::features::GATES`]).
-    #[must_use]
-    pub fn obeying(self, gates: &Gates) -> Self {
-        Self { features: Features::by(gates), ..self }
-    }
-
-    /// The same, with requests counted.
-    #[must_use]
-    pub fn with_metrics(mut self, metrics: Arc<RequestMetrics>) -> Self {
-        self.metrics = Some(metrics);
-        self
-    }
-
-    /// Where requests and events are counted.
-    pub(crate) fn metrics(&self) -> Option<&Arc<RequestMetrics>> {
-        self.metrics.as_ref()
-    }
-}
 
 /// Talks to one API server. Clones share the connection, the rate limit and the credentials.
 #[derive(Clone)]
@@ -125,7 +77,8 @@ impl Client {
     ) -> Result<Self, ConfigError> {
         let prefix = config.endpoint()?.prefix;
         let identity = Identity::new(config.credentials.clone(), &config.impersonate)
-            .map_err(|error| ConfigError::Invalid(vec![error.to_string()]))?;
+            .map_err(|error| ConfigError::Invalid(vec![error.to_string()]))?
+            .asking(cx.authenticator(&config));
         // As upstream: zero stands for the default, a negative rate for none.
         let qps = if config.qps == 0.0 { DEFAULT_QPS } else { config.qps };
         let burst = if config.burst == 0 { DEFAULT_BURST } else { config.burst };
@@ -258,7 +211,7 @@ impl Client {
     async fn attempts(&self, request: &Request) -> Result<http::Response<Body>, ClientError> {
         let started = self.inner.cx.clock.monotonic();
         let outcome = self.try_attempts(request).await;
-        if let Some(metrics) = self.inner.cx.metrics.as_ref().filter(|_| !request.watch) {
+        if let Some(metrics) = self.inner.cx.metrics().filter(|_| !request.watch) {
             let took = self.inner.cx.clock.monotonic().saturating_duration_since(started);
             metrics.done(&request.method, &self.inner.host, took);
         }
@@ -274,7 +227,7 @@ impl Client {
             let mut built = self.build(request)?;
             let mut call = trace::child_of_kind(call_name(&request.method), SpanKind::Client);
             trace::inject(&call, built.headers_mut());
-            let outcome = self.inner.transport.send(built).await;
+            let outcome = self.send_identified(built).await;
             match &outcome {
                 Ok(response) => call.set("http.status_code", i64::from(response.status().as_u16())),
                 Err(error) if call.is_recorded() => call.fail(error.to_string()),
@@ -282,15 +235,12 @@ impl Client {
             }
             drop(call);
             let status = outcome.as_ref().ok().map(http::Response::status);
-            if let Some(metrics) = &self.inner.cx.metrics {
+            if let Some(metrics) = self.inner.cx.metrics() {
                 let answer = outcome.as_ref().ok().map(|response| (response.status(), response.headers()));
                 metrics.tried(&request.method, &self.inner.host, request.body.len(), answer);
             }
             if let Ok(response) = &outcome {
                 warnings::log(response.headers());
-                if response.status() == StatusCode::UNAUTHORIZED {
-                    self.inner.identity.refused();
-                }
                 if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && request.is_cbor() {
                     // This request fails; later ones are sent as JSON.
                     self.inner.refuses_cbor.store(true, Ordering::Relaxed);
@@ -300,7 +250,7 @@ impl Client {
                 Attempt::Finished => return self.finish(request, outcome).await,
                 Attempt::Again(delay) => delay,
             };
-            if let Some(metrics) = &self.inner.cx.metrics {
+            if let Some(metrics) = self.inner.cx.metrics() {
                 metrics.retried(&request.method, &self.inner.host, status);
             }
             tracing::debug!(method = %request.method, path = %request.path, ?delay, "Retrying request");
@@ -308,10 +258,21 @@ impl Client {
         }
     }
 
+    /// Sends a request with what a plugin says of the client. Credentials that are refused are replaced for the next request.
+    async fn send_identified(&self, mut request: http::Request<Bytes>) -> Result<http::Response<Body>, TransportError> {
+        let identity = &self.inner.identity;
+        let shown = identity.ask_plugin(request.headers_mut(), self.tasks()).await?;
+        let response = self.inner.transport.send(request).await?;
+        if response.status() == StatusCode::UNAUTHORIZED {
+            identity.refused(shown.as_ref(), self.tasks()).await;
+        }
+        Ok(response)
+    }
+
     async fn wait_for_turn(&self, request: &Request) {
         let Some(limiter) = &self.inner.limiter else { return };
         let delay = limiter.reserve(self.inner.cx.clock.monotonic());
-        if let Some(metrics) = &self.inner.cx.metrics {
+        if let Some(metrics) = self.inner.cx.metrics() {
             metrics.waited(&request.method, &self.inner.host, delay);
         }
         if delay.is_zero() {

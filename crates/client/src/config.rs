@@ -7,9 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use component_base::logging::Redacted;
 use component_base::tls::{ClientIdentity, TlsError};
 use component_base::version::user_agent;
 use http::Uri;
+
+use crate::exec::ExecPlugin;
 
 /// Requests per second of a client that does not say otherwise, as upstream's library.
 pub const DEFAULT_QPS: f64 = 5.0;
@@ -79,6 +82,8 @@ pub enum Credentials {
         /// The password.
         password: String,
     },
+    /// What a program says, unless there is a client certificate.
+    Plugin(Arc<ExecPlugin>),
 }
 
 impl std::fmt::Debug for Credentials {
@@ -88,6 +93,7 @@ impl std::fmt::Debug for Credentials {
             Self::Token(_) => "Token(REDACTED)",
             Self::TokenFile { .. } => "TokenFile",
             Self::Basic { .. } => "Basic(REDACTED)",
+            Self::Plugin(_) => "Plugin",
         })
     }
 }
@@ -132,8 +138,9 @@ pub struct ClientConfig {
     pub impersonate: Impersonation,
     /// Where connections go instead of to the server's own address, which requests and certificates still name.
     pub connect_to: Option<(String, u16)>,
-    /// An HTTP proxy to go through; empty for none.
-    pub proxy_url: String,
+    /// The proxy to go through, as a URL of scheme `http`, `https` or `socks5`, perhaps with a name and a password; empty for
+    /// what the environment of the process says.
+    pub proxy_url: Redacted<String>,
     /// The `User-Agent` header.
     pub user_agent: String,
     /// Requests per second; negative for no limit.
@@ -162,7 +169,7 @@ impl ClientConfig {
             credentials: Credentials::None,
             impersonate: Impersonation::default(),
             connect_to: None,
-            proxy_url: String::new(),
+            proxy_url: Redacted::default(),
             user_agent: user_agent("unknown"),
             qps: DEFAULT_QPS,
             burst: DEFAULT_BURST,
@@ -224,19 +231,11 @@ impl ClientConfig {
         Ok(Endpoint { secure, host: host.to_owned(), port, prefix })
     }
 
-    /// Host and port of the proxy, if there is one.
-    pub(crate) fn proxy_address(&self) -> Result<Option<(String, u16)>, ConfigError> {
-        if self.proxy_url.is_empty() {
-            return Ok(None);
-        }
-        let invalid = |why: String| ConfigError::Proxy(self.proxy_url.clone(), why);
-        let uri: Uri = self.proxy_url.parse().map_err(|error: http::uri::InvalidUri| invalid(error.to_string()))?;
-        match (uri.scheme_str(), uri.host()) {
-            (Some("http"), Some(host)) => Ok(Some((host.to_owned(), uri.port_u16().unwrap_or(80)))),
-            (Some(scheme @ ("https" | "socks5")), _) => {
-                Err(invalid(format!("proxies of scheme {scheme} are not supported")))
-            }
-            _ => Err(invalid("the scheme must be http, https or socks5".to_owned())),
+    /// The plugin that is asked who the client is: only where no certificate says it, as upstream has it.
+    pub(crate) fn plugin(&self) -> Option<&ExecPlugin> {
+        match (&self.credentials, &self.identity) {
+            (Credentials::Plugin(plugin), CertSource::None) => Some(plugin),
+            _ => None,
         }
     }
 }
@@ -292,9 +291,18 @@ pub enum ConfigError {
     /// The server is not an address.
     #[error("invalid server {0:?}: {1}")]
     Server(String, String),
-    /// The proxy cannot be used.
-    #[error("invalid proxy-url {0:?}: {1}")]
-    Proxy(String, String),
+    /// The configuration's proxy cannot be used.
+    #[error("invalid proxy-url: {0}")]
+    Proxy(String),
+    /// The environment's proxy cannot be used.
+    #[error("invalid proxy in the environment: {0}")]
+    EnvironmentProxy(String),
+    /// A credential plugin's settings cannot be used.
+    #[error("{0}")]
+    Plugin(String),
+    /// An auth provider was asked for; there are none.
+    #[error("no Auth Provider found for name {0:?}")]
+    AuthProvider(String),
     /// A certificate, a key or a bundle cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),

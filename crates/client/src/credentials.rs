@@ -1,14 +1,19 @@
-//! The headers that say who asks: bearer tokens (from a file that is read again), basic authentication, impersonation.
+//! The headers that say who asks: bearer tokens (from a file that is read again, or a credential plugin), basic
+//! authentication, impersonation.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use base::TaskGroup;
 use base64::Engine as _;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::config::{Credentials, Impersonation};
+use crate::exec::{Authenticator, PluginCredentials};
+use crate::transport::TransportError;
 
 /// How long a token from a file is used before the file is read again: a minute less ten seconds, as upstream.
 const TOKEN_LIFETIME: Duration = Duration::from_secs(50);
@@ -27,6 +32,7 @@ pub(crate) struct Identity {
     credentials: Credentials,
     impersonation: Vec<(HeaderName, HeaderValue)>,
     token: Mutex<Option<CachedToken>>,
+    plugin: Option<Arc<Authenticator>>,
 }
 
 struct CachedToken {
@@ -38,7 +44,33 @@ impl Identity {
     /// The headers of a configuration, or why they cannot be written.
     pub(crate) fn new(credentials: Credentials, impersonate: &Impersonation) -> Result<Self, HeaderError> {
         let impersonation = impersonation_headers(impersonate)?;
-        Ok(Self { credentials, impersonation, token: Mutex::default() })
+        Ok(Self { credentials, impersonation, token: Mutex::default(), plugin: None })
+    }
+
+    /// The same with a plugin that is asked where a request says nothing else.
+    pub(crate) fn asking(self, plugin: Option<Arc<Authenticator>>) -> Self {
+        Self { plugin, ..self }
+    }
+
+    /// Adds what the plugin says, if there is one and the request has no credentials of its own. A plugin that has to be asked
+    /// runs in `tasks`.
+    ///
+    /// # Errors
+    /// When the plugin fails, or its token cannot be sent.
+    pub(crate) async fn ask_plugin(
+        &self,
+        headers: &mut HeaderMap,
+        tasks: &TaskGroup,
+    ) -> Result<Option<Arc<PluginCredentials>>, TransportError> {
+        let Some(plugin) = self.plugin.as_ref().filter(|_| !headers.contains_key(header::AUTHORIZATION)) else {
+            return Ok(None);
+        };
+        let found = plugin.credentials(tasks).await.map_err(TransportError::Credentials)?;
+        if !found.token().is_empty() {
+            let value = authorization_value(&format!("Bearer {}", found.token()));
+            headers.insert(header::AUTHORIZATION, value.map_err(|error| TransportError::Invalid(error.to_string()))?);
+        }
+        Ok(Some(found))
     }
 
     /// Adds the headers to a request that has none of its own.
@@ -46,9 +78,7 @@ impl Identity {
         if !headers.contains_key(header::AUTHORIZATION)
             && let Some(text) = self.authorization(now)
         {
-            let mut value = HeaderValue::from_str(&text).map_err(|_| HeaderError::Credentials)?;
-            value.set_sensitive(true);
-            headers.insert(header::AUTHORIZATION, value);
+            headers.insert(header::AUTHORIZATION, authorization_value(&text)?);
         }
         for (name, value) in &self.impersonation {
             headers.append(name.clone(), value.clone());
@@ -56,8 +86,12 @@ impl Identity {
         Ok(())
     }
 
-    /// Forgets the token, so that the next request reads the file again: the server answered 401.
-    pub(crate) fn refused(&self) {
+    /// The server answered 401. Forgets the token, so that the next request reads the file again; what the plugin had said
+    /// when the request was sent is not used again if it says something else now.
+    pub(crate) async fn refused(&self, used: Option<&Arc<PluginCredentials>>, tasks: &TaskGroup) {
+        if let (Some(plugin), Some(used)) = (&self.plugin, used) {
+            plugin.refused(used, tasks).await;
+        }
         if let Some(cached) = self.token.lock().as_mut()
             && let Some(earlier) = cached.read_at.checked_sub(TOKEN_LIFETIME)
         {
@@ -67,7 +101,7 @@ impl Identity {
 
     fn authorization(&self, now: Instant) -> Option<String> {
         match &self.credentials {
-            Credentials::None => None,
+            Credentials::None | Credentials::Plugin(_) => None,
             Credentials::Token(token) => Some(format!("Bearer {token}")),
             Credentials::TokenFile { path, first } => Some(self.file_token(path, now).unwrap_or_else(|| first.clone()))
                 .filter(|token| !token.is_empty())
@@ -99,6 +133,12 @@ impl Identity {
         }
         cached.as_ref().map(|cached| cached.token.clone())
     }
+}
+
+fn authorization_value(text: &str) -> Result<HeaderValue, HeaderError> {
+    let mut value = HeaderValue::from_str(text).map_err(|_| HeaderError::Credentials)?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 fn impersonation_headers(impersonate: &Impersonation) -> Result<Vec<(HeaderName, HeaderValue)>, HeaderError> {

@@ -9,9 +9,11 @@ mod client;
 mod codec;
 mod config;
 mod credentials;
+mod cx;
 mod discovery;
 mod error;
 mod events;
+mod exec;
 mod expectations;
 #[cfg(any(test, feature = "fake"))]
 pub mod fake;
@@ -34,13 +36,15 @@ mod webhook;
 mod work_queue;
 
 pub use api::{Api, Deleted};
-pub use client::{Client, ClientCx};
+pub use client::Client;
 pub use config::{
     CertSource, ClientConfig, ConfigError, ContentType, Credentials, DEFAULT_BURST, DEFAULT_QPS, Impersonation, Trust,
 };
+pub use cx::ClientCx;
 pub use discovery::{Discovered, RestMapper, ServedResource, discover};
 pub use error::{ClientError, error_from_status, retry_on_conflict};
 pub use events::{EventRecorder, EventType, SeriesEvent, SeriesRecorder, object_reference};
+pub use exec::ExecPlugin;
 pub use expectations::{EXPIRED, Expectations};
 pub use informer::{Change, Informer, InformerOptions, Informers, ObjectStore, Scope, Share, Transform};
 pub use kubeconfig::{

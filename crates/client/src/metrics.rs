@@ -7,6 +7,8 @@ use std::time::Duration;
 use component_base::metrics::{Counters, Desc, Histograms, Metrics, Stability};
 use http::{HeaderMap, Method, StatusCode, header};
 
+use crate::exec::PluginMetrics;
+
 const SECONDS: &[f64] = &[0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0];
 const BYTES: &[f64] =
     &[64.0, 256.0, 512.0, 1024.0, 4096.0, 16_384.0, 65_536.0, 262_144.0, 1_048_576.0, 4_194_304.0, 16_777_216.0];
@@ -50,6 +52,7 @@ pub struct RequestMetrics {
     requests: Counters,
     retries: Counters,
     events_dropped: Counters,
+    plugins: PluginMetrics,
 }
 
 impl RequestMetrics {
@@ -64,6 +67,7 @@ impl RequestMetrics {
             requests: metrics.counters(&REQUESTS),
             retries: metrics.counters(&RETRIES),
             events_dropped: metrics.counters(&EVENTS_DROPPED),
+            plugins: PluginMetrics::new(metrics),
         })
     }
 
@@ -78,6 +82,11 @@ impl RequestMetrics {
         if let Some(length) = length {
             self.response_size.with(&[method.as_str(), host]).observe(length as f64);
         }
+    }
+
+    /// Where credential plugins are counted.
+    pub(crate) fn plugins(&self) -> &PluginMetrics {
+        &self.plugins
     }
 
     /// A request is sent again.

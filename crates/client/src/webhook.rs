@@ -8,8 +8,9 @@ use base::Backoff;
 use bytes::Bytes;
 use http::Method;
 
-use crate::client::{Client, ClientCx};
+use crate::client::Client;
 use crate::config::{ClientConfig, ConfigError};
+use crate::cx::ClientCx;
 use crate::error::ClientError;
 use crate::request::{JSON, Request};
 

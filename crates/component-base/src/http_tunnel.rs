@@ -31,13 +31,20 @@ pub enum TunnelError {
     },
 }
 
-/// Asks a proxy for a tunnel to `target`, `host:port`; `host` is the header of that name. What follows the proxy's answer is the
-/// target's: nothing of it is read here. The caller bounds the time.
+/// Asks a proxy for a tunnel to `target`, `host:port`; `host` is the header of that name, and `authorization` says to the proxy
+/// who asks, if it must know. What follows the proxy's answer is the target's: nothing of it is read here. The caller bounds
+/// the time.
 ///
 /// # Errors
 /// When the proxy does not give one.
-pub async fn tunnel(mut stream: Connection, target: &str, host: &str) -> Result<Connection, TunnelError> {
-    stream.write_all(format!("CONNECT {target} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()).await?;
+pub async fn tunnel(
+    mut stream: Connection,
+    target: &str,
+    host: &str,
+    authorization: Option<&str>,
+) -> Result<Connection, TunnelError> {
+    let authorization = authorization.map(|text| format!("Proxy-Authorization: {text}\r\n")).unwrap_or_default();
+    stream.write_all(format!("CONNECT {target} HTTP/1.1\r\nHost: {host}\r\n{authorization}\r\n").as_bytes()).await?;
     stream.flush().await?;
     let mut answer = Vec::new();
     while !answer.ends_with(END) {

@@ -5,6 +5,7 @@ pub mod config_file;
 pub mod debugging;
 pub mod flags;
 pub mod health;
+pub mod http_proxy;
 pub mod http_tunnel;
 mod idle;
 pub mod lifecycle;

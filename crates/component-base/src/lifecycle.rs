@@ -9,6 +9,7 @@ use base::{CancellationToken, Rng, SharedClock, SharedRng, SystemClock, TaskGrou
 use feature_gates::Gates;
 
 use crate::flags::Versions;
+use crate::http_proxy::ProxyEnvironment;
 use crate::logging::Logging;
 
 /// Something that happens once.
@@ -96,23 +97,26 @@ pub struct Lifecycle {
     versions: Versions,
     logging: Option<Logging>,
     command_line: Arc<BTreeMap<String, String>>,
+    proxies: Arc<ProxyEnvironment>,
     started: SystemTime,
 }
 
 impl Lifecycle {
-    /// A lifecycle of its own, for tests and for components that run inside another process: no signals, no log, gates
-    /// at their defaults.
+    /// A lifecycle of its own, for tests and for components that run inside another process: no signals, no log, no
+    /// proxies, gates at their defaults.
     #[must_use]
     pub fn new(name: &str, clock: SharedClock, rng: SharedRng) -> Self {
         let (gates, versions) = (Gates::default(), Versions::default());
         let (tasks, events, started) = (TaskGroup::new(name), Events::new(), clock.wall());
-        Self { tasks, events, clock, rng, gates, versions, logging: None, command_line: Arc::default(), started }
+        let (command_line, proxies) = (Arc::default(), Arc::default());
+        Self { tasks, events, clock, rng, gates, versions, logging: None, command_line, proxies, started }
     }
 
-    /// The lifecycle of a process.
+    /// The lifecycle of a process. Of its environment the proxies are read here, once.
     pub(crate) fn of_process(name: &str, versions: Versions, gates: Gates, logging: Logging) -> Self {
         let own = Self::new(name, SystemClock::shared(), Rng::from_os());
-        Self { gates, versions, logging: Some(logging), ..own }
+        let proxies = Arc::new(ProxyEnvironment::of_process());
+        Self { gates, versions, logging: Some(logging), proxies, ..own }
     }
 
     /// Says with which flags it was started, by name.
@@ -180,6 +184,12 @@ impl Lifecycle {
     #[must_use]
     pub fn started(&self) -> SystemTime {
         self.started
+    }
+
+    /// Through which proxies the environment wants connections to go.
+    #[must_use]
+    pub fn proxies(&self) -> &Arc<ProxyEnvironment> {
+        &self.proxies
     }
 
     /// The log, for its health check and for changing `-v`; none inside another process.

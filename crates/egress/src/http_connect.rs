@@ -102,7 +102,7 @@ impl Through for HttpConnect {
         let unread = |why: &dyn std::fmt::Display| {
             Failed::proxying(format!("reading HTTP response from CONNECT to {address} via proxy {proxy} failed: {why}"))
         };
-        match timeout(LIMIT, tunnel(stream, &address, HOST)).await {
+        match timeout(LIMIT, tunnel(stream, &address, HOST, None)).await {
             Ok(Ok(stream)) => Ok(stream),
             Ok(Err(TunnelError::Refused { code, status })) => Err(Failed::proxying(format!(
                 "proxy error from {proxy} while dialing {address}, code {code}: {status}"

@@ -74,9 +74,7 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     let warnings = host::check(&plan, &facts, cgroups.as_ref(), &LinuxMounts)?;
     let metrics = Registries::new(lifecycle.gates());
     let access = certificates::client_config(&plan, &lifecycle, &metrics.own).await?;
-    let cx = ClientCx::new(lifecycle.clock().clone(), lifecycle.rng().clone(), lifecycle.tasks().clone())
-        .obeying(lifecycle.gates())
-        .with_metrics(RequestMetrics::new(&metrics.all));
+    let cx = ClientCx::of(&lifecycle, lifecycle.tasks().clone()).with_metrics(RequestMetrics::new(&metrics.all));
     let clients = access.map(|access| Clients::new(access, &plan, cx)).transpose()?;
     let dependencies = Dependencies::new(&plan, &lifecycle, facts, cgroups, clients, metrics).await?;
     for (reason, message) in warnings {

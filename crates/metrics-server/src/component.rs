@@ -58,7 +58,8 @@ async fn start(
     lifecycle: &Lifecycle,
     metrics: Arc<Metrics>,
 ) -> Result<(ServerHandle, Arc<Health>), BoxError> {
-    let cx = ClientCx::new(Arc::clone(lifecycle.clock()), Arc::clone(lifecycle.rng()), lifecycle.tasks().clone());
+    let cx = ClientCx::new(Arc::clone(lifecycle.clock()), Arc::clone(lifecycle.rng()), lifecycle.tasks().clone())
+        .behind(lifecycle.proxies());
     let client = Client::new(config.api.clone(), cx.clone().with_metrics(RequestMetrics::new(&metrics)))?;
     let (access, client_cas) = Access::new(&config.access, NAME, &cx, lifecycle.rng(), Some(&client))?;
     let access = Arc::new(access);

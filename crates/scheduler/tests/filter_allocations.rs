@@ -106,6 +106,7 @@ fn a_node_that_fits_costs_no_allocation() {
         clock: base::TokioClock::shared(),
         rng: base::Rng::seeded(1),
         tasks: TaskGroup::new("test"),
+        proxies: Arc::default(),
         parallelism: Parallelism::default(),
     };
     let profile = build_profiles(&default_configuration(), ALL, &cx).unwrap().remove(0);

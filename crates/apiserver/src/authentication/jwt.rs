@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use authn::jwt::{self, Egress, JwtAuthenticators, JwtCx, JwtMetrics, Surroundings};
 use authn::{AuthnError, Identity, TokenAuthenticator};
 use base::{Direct, TaskGroup};
-use client::{ClientConfig, ConfigError, HttpsTransport, Transport, Trust};
+use client::{ClientConfig, ClientCx, ConfigError, HttpsTransport, Transport, Trust};
 use component_base::metrics::{Desc, Stability};
 use component_base::reload::ReloadError;
 use component_base::swappable::{Build, ReloadFamilies, ReloadMetrics, Swappable};
@@ -77,8 +77,9 @@ impl Build for Builder {
     }
 }
 
-/// Ways to the servers of issuers; directly where the configuration names none.
-struct Ways(EgressSelector);
+/// Ways to the servers of issuers; directly where the configuration names none. The client's surroundings are those of the
+/// process.
+struct Ways(EgressSelector, ClientCx);
 
 impl jwt::Connector for Ways {
     fn connect(
@@ -94,7 +95,8 @@ impl jwt::Connector for Ways {
             Egress::ControlPlane => Arc::clone(self.0.control_plane()),
             Egress::Cluster => Arc::clone(self.0.cluster()),
         };
-        let transport: Arc<dyn Transport> = HttpsTransport::through(&config, connector, tasks)?;
+        let cx = self.1.clone().in_group(tasks.clone()).through(connector);
+        let transport: Arc<dyn Transport> = HttpsTransport::of(&config, &cx)?;
         Ok(transport)
     }
 }
@@ -115,10 +117,11 @@ pub(super) fn source(dependencies: &Dependencies<'_>) -> Result<Option<Arc<dyn T
     if config.issuers.is_empty() && config.file.is_none() {
         return Ok(None);
     }
+    let cx = ClientCx::of(dependencies.lifecycle, dependencies.lifecycle.tasks().clone());
     let key_metrics = dependencies.lifecycle.gates().enabled(gates::JWKS_METRICS);
     let builder = Builder {
         cx: JwtCx {
-            connector: Arc::new(Ways(dependencies.egress.clone())),
+            connector: Arc::new(Ways(dependencies.egress.clone(), cx)),
             algorithms: config.algorithms.clone(),
             clock: Arc::clone(dependencies.lifecycle.clock()),
             rng: Arc::clone(dependencies.lifecycle.rng()),

@@ -158,12 +158,8 @@ fn token_sources(
 
 fn token_webhook(dependencies: &Dependencies<'_>, config: &TokenWebhookConfig) -> Result<WebhookTokens, BuildError> {
     let failed = |error: client::ConfigError| BuildError::Webhook { what: "authentication", why: error.to_string() };
-    let cx = ClientCx::new(
-        Arc::clone(dependencies.lifecycle.clock()),
-        dependencies.lifecycle.rng().clone(),
-        dependencies.lifecycle.tasks().clone(),
-    );
-    let cx = cx.obeying(dependencies.lifecycle.gates()).through(Arc::clone(dependencies.egress.control_plane()));
+    let cx = ClientCx::of(dependencies.lifecycle, dependencies.lifecycle.tasks().clone())
+        .through(Arc::clone(dependencies.egress.control_plane()));
     let connection = Webhook::config(&config.file, "kube-apiserver").map_err(failed)?;
     let webhook = Webhook::new(connection, None, FIRST_DELAY, WebhookRetry::Passing, cx).map_err(failed)?;
     let audiences = dependencies.config.service_accounts.api_audiences.clone();

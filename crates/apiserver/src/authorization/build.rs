@@ -99,8 +99,7 @@ impl Builder {
     fn webhook(&self, own: &AuthorizerConfiguration, tasks: &TaskGroup) -> Result<Arc<dyn Authorizer>, String> {
         let Some(webhook) = &own.webhook else { return Err(format!("unknown authorization mode {}", own.type_)) };
         let lifecycle = &self.lifecycle;
-        let cx = ClientCx::new(Arc::clone(lifecycle.clock()), lifecycle.rng().clone(), tasks.clone());
-        let cx = cx.obeying(lifecycle.gates()).through(Arc::clone(self.egress.control_plane()));
+        let cx = ClientCx::of(lifecycle, tasks.clone()).through(Arc::clone(self.egress.control_plane()));
         let config = connection(&webhook.connection_info)?;
         let timeout = positive(webhook.timeout);
         let service = Webhook::new(config, Some(timeout), FIRST_DELAY, WebhookRetry::Passing, cx);

@@ -288,8 +288,7 @@ fn conversion_webhooks(lifecycle: &Lifecycle, webhooks: &WebhookSurroundings) ->
 }
 
 fn webhook_cx(lifecycle: &Lifecycle, tasks: &'static str) -> ClientCx {
-    let tasks = lifecycle.tasks().child(tasks);
-    ClientCx::new(Arc::clone(lifecycle.clock()), Arc::clone(lifecycle.rng()), tasks).obeying(lifecycle.gates())
+    ClientCx::of(lifecycle, lifecycle.tasks().child(tasks))
 }
 
 /// Who records traces, where the configuration says where they go.

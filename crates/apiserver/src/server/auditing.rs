@@ -51,8 +51,7 @@ impl WebhookSink {
         };
         let config = Webhook::config(&own.kubeconfig, "kube-apiserver").map_err(failed)?;
         let tasks = lifecycle.tasks().child("audit-webhook");
-        let cx = ClientCx::new(Arc::clone(lifecycle.clock()), Arc::clone(lifecycle.rng()), tasks);
-        let cx = cx.obeying(lifecycle.gates()).through(Arc::clone(egress.control_plane()));
+        let cx = ClientCx::of(lifecycle, tasks).through(Arc::clone(egress.control_plane()));
         Webhook::new(config, None, own.first_delay, WebhookRetry::Any, cx).map(Self).map_err(failed)
     }
 }

@@ -134,11 +134,11 @@ impl WebhookClients {
 
     fn connect(&self, key: &Key) -> Result<Client, String> {
         let host = if key.host.contains(':') { format!("[{}]", key.host) } else { key.host.clone() };
-        let config = ClientConfig::for_server(format!("https://{host}:{}", key.port));
-        let config = self.credentials.apply(config, &key.host, key.port)?;
         let trust = if key.ca_bundle.is_empty() { Trust::System } else { Trust::Pem(key.ca_bundle.clone()) };
+        let config = ClientConfig { trust, ..ClientConfig::for_server(format!("https://{host}:{}", key.port)) };
+        let config = self.credentials.apply(config, &key.host, key.port)?;
         let config =
-            ClientConfig { trust, connect_to: key.dialled.clone(), max_answer_bytes: self.max_answer_bytes, ..config };
+            ClientConfig { connect_to: key.dialled.clone(), max_answer_bytes: self.max_answer_bytes, ..config };
         // What stands behind a Service is in the cluster; what a URL names is wherever it is.
         let kind = if key.dialled.is_some() { EgressType::Cluster } else { EgressType::ControlPlane };
         let cx = self.cx.clone().through(Arc::clone(self.egress.of(kind)));

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use client::{ClientConfig, Cluster, Context, Kubeconfig, NamedCluster, NamedContext, NamedUser, Overrides, User};
+use client::{
+    ClientConfig, Cluster, Context, Kubeconfig, NamedCluster, NamedContext, NamedUser, Overrides, Trust, User,
+};
 
 /// The users of a file; without one the server is nobody.
 #[derive(Debug, Clone, Default)]
@@ -18,18 +20,23 @@ impl WebhookCredentials {
         Kubeconfig::read(file).map(|own| Self(Some(own))).map_err(|error| error.to_string())
     }
 
-    /// The configuration of a client with the credentials for its host.
+    /// The configuration of a client with the credentials for its host. Of the former one the server counts, and whose
+    /// certificates are trusted.
     ///
     /// # Errors
     /// When the entry for the host cannot be used.
     pub(super) fn apply(&self, config: ClientConfig, host: &str, port: u16) -> Result<ClientConfig, String> {
         let Some(user) = self.user(host, port) else { return Ok(config) };
+        if user.auth_provider.is_some() {
+            return Err("auth provider not supported".to_owned());
+        }
         let named = || "webhook".to_owned();
+        let mut cluster = Cluster { server: config.server, ..Cluster::default() };
+        if let Trust::Pem(pem) = config.trust {
+            cluster.certificate_authority_data = pem.into();
+        }
         let file = Kubeconfig {
-            clusters: vec![NamedCluster {
-                name: named(),
-                cluster: Cluster { server: config.server, ..Cluster::default() },
-            }],
+            clusters: vec![NamedCluster { name: named(), cluster }],
             users: vec![NamedUser { name: named(), user: user.clone() }],
             contexts: vec![NamedContext {
                 name: named(),
@@ -69,6 +76,8 @@ fn names(host: &str, port: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use client::Credentials;
+
     use super::*;
 
     #[test]
@@ -103,14 +112,23 @@ mod tests {
         assert!(WebhookCredentials::default().user(host, 443).is_none());
     }
 
+    /// The configuration for a host whose user is this.
+    fn applied(user: &str) -> Result<ClientConfig, String> {
+        let own = Kubeconfig::parse(&format!("users: [{{name: '*', user: {user}}}]")).expect("a file");
+        let trust = Trust::Pem(b"CA".to_vec());
+        let config = ClientConfig { trust, ..ClientConfig::for_server("https://h:1") };
+        WebhookCredentials(Some(own)).apply(config, "h", 1)
+    }
+
     #[test]
     fn credentials_go_into_the_configuration() {
-        let user = NamedUser { name: "*".into(), user: User { token: "t".into(), ..User::default() } };
-        let own = WebhookCredentials(Some(Kubeconfig { users: vec![user], ..Kubeconfig::default() }));
-        let config = own.apply(ClientConfig::for_server("https://h:1"), "h", 1).expect("a configuration");
-        assert_eq!(
-            (config.server.as_str(), config.credentials),
-            ("https://h:1", client::Credentials::Token("t".into()))
-        );
+        let config = applied("{token: t}").expect("a configuration");
+        assert_eq!((config.server.as_str(), config.trust), ("https://h:1", Trust::Pem(b"CA".to_vec())));
+        assert_eq!(config.credentials, Credentials::Token("t".into()));
+        let exec = "{exec: {command: c, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}}";
+        let config = applied(exec).expect("a configuration");
+        assert!(matches!(config.credentials, Credentials::Plugin(_)), "{:?}", config.credentials);
+        let refused = applied("{auth-provider: {name: oidc}}").expect_err("a refusal");
+        assert_eq!(refused, "auth provider not supported");
     }
 }

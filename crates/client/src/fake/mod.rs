@@ -13,8 +13,9 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::client::{Client, ClientCx};
+use crate::client::Client;
 use crate::config::{ClientConfig, ContentType};
+use crate::cx::ClientCx;
 use crate::transport::{ApiHandler, Body, InProcess, Peer, Transport};
 use store::Store;
 

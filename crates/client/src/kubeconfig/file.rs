@@ -133,7 +133,7 @@ pub struct User {
     /// Removed upstream; refused.
     #[field(13, name = "auth-provider")]
     pub auth_provider: Option<AuthProviderConfig>,
-    /// A credential plugin; refused.
+    /// A credential plugin.
     #[field(14)]
     pub exec: Option<ExecConfig>,
     /// Data of other tools.

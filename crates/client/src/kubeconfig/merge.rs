@@ -135,20 +135,11 @@ impl Kubeconfig {
         for item in &mut self.clusters {
             resolve(&mut item.cluster.certificate_authority);
         }
-        for NamedFiles { paths } in self.users.iter_mut().map(NamedFiles::of) {
-            paths.into_iter().for_each(resolve);
+        for item in &mut self.users {
+            let user = &mut item.user;
+            [&mut user.client_certificate, &mut user.client_key, &mut user.token_file].into_iter().for_each(resolve);
+            // A bare name is looked up where programs are.
+            user.exec.iter_mut().map(|exec| &mut exec.command).filter(|name| name.contains('/')).for_each(resolve);
         }
-    }
-}
-
-/// The fields of a user that are paths.
-struct NamedFiles<'a> {
-    paths: [&'a mut String; 3],
-}
-
-impl<'a> NamedFiles<'a> {
-    fn of(item: &'a mut super::NamedUser) -> Self {
-        let user = &mut item.user;
-        Self { paths: [&mut user.client_certificate, &mut user.client_key, &mut user.token_file] }
     }
 }

@@ -1,6 +1,6 @@
 //! Kubeconfig files: their format, merging several of them, choosing a context, and what pods find instead.
 //!
-//! Credential plugins (`exec`) and auth providers are refused with an error; components do not use them.
+//! Auth providers are refused with an error: upstream has none left that components know.
 
 mod file;
 mod in_cluster;

@@ -1,9 +1,13 @@
 //! Choosing a context and making a client configuration of it, with upstream's checks and texts.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use component_base::logging::Redacted;
 
 use super::{Cluster, Context, Kubeconfig, User};
 use crate::config::{CertSource, ClientConfig, ConfigError, Credentials, Impersonation, Trust, system_text};
+use crate::exec::{self, ExecPlugin};
 
 /// What the command line says in place of the files.
 #[derive(Debug, Clone, Default)]
@@ -66,7 +70,7 @@ impl ClientConfig {
         let cluster = cluster.unwrap_or_default();
         let mut config = Self::for_server(cluster.server.clone());
         config.server_name.clone_from(&cluster.tls_server_name);
-        config.proxy_url.clone_from(&cluster.proxy_url);
+        config.proxy_url = Redacted::new(cluster.proxy_url.clone());
         config.trust = trust(&cluster);
         config.impersonate = Impersonation {
             user: user.impersonate.clone(),
@@ -81,7 +85,7 @@ impl ClientConfig {
         // Credentials never travel in clear text.
         if config.endpoint()?.secure {
             config.identity = identity(&context.user, &user)?;
-            config.credentials = credentials(&user)?;
+            config.credentials = credentials(&user, &cluster)?;
         }
         Ok(config)
     }
@@ -172,12 +176,7 @@ fn unreadable(what: &str, file: &str, of: &str) -> Option<String> {
 
 fn user_problems(name: &str, user: &User) -> Vec<String> {
     let mut problems = certificate_problems(name, user);
-    if user.exec.is_some() {
-        problems.push(format!("exec authentication plugins are not supported, found one for {name}"));
-    }
-    if let Some(provider) = &user.auth_provider {
-        problems.push(format!("auth provider \"{}\" of {name} is not supported", provider.name));
-    }
+    problems.extend(exec::problems(name, user));
     if !user.token.is_empty() && has_password(user) {
         problems.push(format!(
             "more than one authentication method found for {name}; found [token basicAuth], only one is allowed"
@@ -263,8 +262,12 @@ fn identity(name: &str, user: &User) -> Result<CertSource, ConfigError> {
 }
 
 /// What the user is known by. A token file is followed; the token beside it is used until it can be read, and without one
-/// it must be there.
-fn credentials(user: &User) -> Result<Credentials, ConfigError> {
+/// it must be there. A plugin is asked where the file says nothing else.
+fn credentials(user: &User, cluster: &Cluster) -> Result<Credentials, ConfigError> {
+    let plugin = user.exec.as_ref().map(|exec| ExecPlugin::new(exec, cluster)).transpose()?;
+    if let Some(provider) = &user.auth_provider {
+        return Err(ConfigError::AuthProvider(provider.name.clone()));
+    }
     let path = PathBuf::from(&user.token_file);
     Ok(if !user.token_file.is_empty() {
         if user.token.is_empty() {
@@ -276,6 +279,6 @@ fn credentials(user: &User) -> Result<Credentials, ConfigError> {
     } else if has_password(user) {
         Credentials::Basic { username: user.username.clone(), password: user.password.clone() }
     } else {
-        Credentials::None
+        plugin.map_or(Credentials::None, |plugin| Credentials::Plugin(Arc::new(plugin)))
     })
 }

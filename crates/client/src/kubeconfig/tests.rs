@@ -94,6 +94,70 @@ fn problems_are_told_as_upstream_tells_them() {
 }
 
 #[test]
+fn plugins_are_checked_as_upstream_checks_them() {
+    let server = "{server: 'https://a'}";
+    let of = |text: &str| format!("invalid configuration: {text}");
+    let missing = |what: &str| format!("{what} must be specified for u to use exec authentication plugin");
+    let v1 = "apiVersion: client.authentication.k8s.io/v1";
+    let v1beta1 = "apiVersion: client.authentication.k8s.io/v1beta1";
+    for (user, expected) in [
+        (format!("{{exec: {{command: c, {v1}, interactiveMode: Never}}}}"), String::new()),
+        (format!("{{exec: {{command: c, {v1}, interactiveMode: Always}}}}"), String::new()),
+        (format!("{{exec: {{command: c, {v1beta1}}}}}"), String::new()),
+        (format!("{{exec: {{command: c, {v1}}}}}"), of(&missing("interactiveMode"))),
+        (
+            format!("{{exec: {{command: c, {v1beta1}, interactiveMode: Maybe}}}}"),
+            of("invalid interactiveMode for u: \"Maybe\""),
+        ),
+        (
+            format!("{{exec: {{command: c, {v1beta1}, env: [{{value: v}}, {{name: known}}]}}}}"),
+            of(&missing("env variable name")),
+        ),
+        (
+            "{exec: {}}".to_owned(),
+            of(&format!("[{}, {}, {}]", missing("command"), missing("apiVersion"), missing("interactiveMode"))),
+        ),
+        (
+            format!("{{exec: {{command: c, {v1beta1}}}, auth-provider: {{name: p}}, token: t, username: me}}"),
+            of(
+                "[authProvider cannot be provided in combination with an exec plugin for u, more than one authentication \
+                method found for u; found [token basicAuth], only one is allowed]",
+            ),
+        ),
+        (
+            "{exec: {command: c, apiVersion: client.authentication.k8s.io/v1alpha1}}".to_owned(),
+            "exec plugin: invalid apiVersion \"client.authentication.k8s.io/v1alpha1\"".to_owned(),
+        ),
+        ("{auth-provider: {name: gcp}}".to_owned(), "no Auth Provider found for name \"gcp\"".to_owned()),
+        ("{auth-provider: {name: gcp}, token: t}".to_owned(), "no Auth Provider found for name \"gcp\"".to_owned()),
+    ] {
+        assert_eq!(problems_of("both", server, &user), expected, "{user}");
+    }
+    assert_eq!(problems_of("both", "{server: 'http://a'}", "{auth-provider: {name: gcp}}"), "", "nobody is asked");
+}
+
+#[test]
+fn plugins_are_asked_where_nothing_else_is_said_and_lie_beside_their_file() {
+    let exec = "exec: {command: c, apiVersion: client.authentication.k8s.io/v1beta1}";
+    let of = |server: &str, user: &str| {
+        let text = format!(
+            "current-context: x\nclusters: [{{name: c, cluster: {{server: '{server}'}}}}]\n\
+             users: [{{name: u, user: {{{user}}}}}]\ncontexts: [{{name: x, context: {{cluster: c, user: u}}}}]"
+        );
+        ClientConfig::from_kubeconfig(&Kubeconfig::parse(&text).unwrap(), &Overrides::default()).unwrap()
+    };
+    assert!(matches!(of("https://a", exec).credentials, Credentials::Plugin(_)));
+    assert_eq!(of("https://a", &format!("{exec}, token: t")).credentials, Credentials::Token("t".into()));
+    assert_eq!(of("http://a", exec).credentials, Credentials::None);
+    for (command, expected) in [("aws", "aws"), ("./bin/aws", "/etc/k/./bin/aws"), ("/bin/aws", "/bin/aws")] {
+        let mut file =
+            Kubeconfig::parse(&format!("users: [{{name: u, user: {{exec: {{command: {command}}}}}}}]")).unwrap();
+        file.resolve_paths(Path::new("/etc/k"));
+        assert_eq!(file.users[0].user.exec.as_ref().unwrap().command, expected);
+    }
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_told_as_upstream_tells_it() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().display().to_string();

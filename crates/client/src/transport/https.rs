@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
-use base::{Direct, SharedConnector, TaskGroup};
+use base::TaskGroup;
 use bytes::Bytes;
 use component_base::reload::{RELOAD_INTERVAL, Reload};
-use component_base::tls::{CaBundle, CaFile, ClientIdentity, ClientTls, ServerTrust};
+use component_base::tls::{CaBundle, CaFile, ClientIdentity, ClientTls, ServerTrust, TlsError};
 use http::uri::{Authority, Scheme};
 use http::{HeaderValue, Uri, Version, header};
 use http_body_util::Full;
 
-use super::dial::Dialer;
+use super::dial::{Dialer, Tls};
 use super::pool::Pool;
+use super::proxy::{self, Forwarded, Proxy, ProxyScheme};
 use super::{Body, Transport, TransportError, connection};
-use crate::client::ClientCx;
 use crate::config::{CertSource, ClientConfig, ConfigError, Trust};
+use crate::cx::ClientCx;
+use crate::exec::Authenticator;
 use crate::features::Features;
 
 /// How often a request is sent again when it is certain that it was not sent, on a new connection each time.
@@ -26,58 +28,52 @@ pub struct HttpsTransport {
     scheme: Scheme,
     authority: Authority,
     pool: Arc<Pool>,
+    /// How requests go that a proxy passes on.
+    forwarded: Option<Forwarded>,
+    /// Held so that all clients of this transport ask the plugin whose certificate it shows.
+    _plugin: Option<Arc<Authenticator>>,
 }
 
 impl HttpsTransport {
-    /// A transport as `config` asks for; its connections and its reloader live in `tasks`.
+    /// A transport as `config` asks for, over the process's connections and by its gates; its connections and its reloader
+    /// live in the process's tasks.
     ///
     /// # Errors
-    /// When the server is not a URL, or a certificate, a key or a CA bundle cannot be used.
-    pub fn new(config: &ClientConfig, tasks: &TaskGroup) -> Result<Arc<Self>, ConfigError> {
-        Self::through(config, Direct::shared(), tasks)
-    }
-
-    /// The same over connections that another opens.
-    ///
-    /// # Errors
-    /// As [`Self::new`].
-    pub fn through(
-        config: &ClientConfig,
-        connector: SharedConnector,
-        tasks: &TaskGroup,
-    ) -> Result<Arc<Self>, ConfigError> {
-        Self::build(config, connector, Features::default(), tasks)
-    }
-
-    /// The same as a process has it: over its connections, by its gates.
-    ///
-    /// # Errors
-    /// As [`Self::new`].
+    /// When the server or the proxy is not a URL, or a certificate, a key or a CA bundle cannot be used.
     pub fn of(config: &ClientConfig, cx: &ClientCx) -> Result<Arc<Self>, ConfigError> {
-        Self::build(config, Arc::clone(&cx.connector), cx.features, &cx.tasks)
-    }
-
-    fn build(
-        config: &ClientConfig,
-        connector: SharedConnector,
-        features: Features,
-        tasks: &TaskGroup,
-    ) -> Result<Arc<Self>, ConfigError> {
         let endpoint = config.endpoint()?;
+        let proxy = proxy::choose(config, &endpoint, cx.proxies())?;
+        let is_encrypted = |proxy: &proxy::ProxyUrl| proxy.scheme == ProxyScheme::Https;
+        let plugin = cx.authenticator(config);
         let mut watched: Vec<Arc<dyn Reload>> = Vec::new();
-        let tls = if endpoint.secure { Some(client_tls(config, features, &mut watched)?) } else { None };
-        let proxy = config.proxy_address()?;
-        let dialer = Dialer::new(&endpoint.host, endpoint.port, tls.as_ref(), proxy, connector);
-        let dialer = dialer.map_err(ConfigError::Tls)?;
-        let dialer = dialer.connecting_to(config.connect_to.clone());
+        let mut tls = None;
+        if endpoint.secure || proxy.as_ref().is_some_and(is_encrypted) {
+            let mut own = client_tls(config, cx.features, &mut watched)?;
+            if let Some(plugin) = &plugin {
+                own.identity = Arc::clone(plugin.identity());
+            }
+            tls = Some(own);
+        }
+        let forwarded = proxy::forwarded(&endpoint, proxy.as_ref());
+        let to_server = tls.as_ref().filter(|_| endpoint.secure);
+        let connector = Arc::clone(&cx.connector);
+        let dialer = Dialer::new(&endpoint.host, endpoint.port, to_server, connector).map_err(ConfigError::Tls)?;
+        let proxy = proxy.map(|url| Ok(Proxy { tls: proxy_tls(&url, tls.as_ref())?, url })).transpose();
+        let proxy = proxy.map_err(ConfigError::Tls)?;
+        let dialer = dialer.connecting_to(config.connect_to.clone()).through(proxy, forwarded.is_some());
         let invalid = |error: http::uri::InvalidUri| ConfigError::Server(config.server.clone(), error.to_string());
         let authority = dialer.address().parse().map_err(invalid)?;
-        let pool = Arc::new(Pool::new(dialer, tasks.clone()));
+        let pool = Arc::new(Pool::new(dialer, cx.tasks.clone()));
+        if let Some(plugin) = &plugin {
+            plugin.follow(&pool);
+        }
         if let Some(tls) = tls {
-            watch_files(tasks, watched, tls.identity, &pool);
+            // A plugin has connections closed by itself.
+            watch_files(&cx.tasks, watched, plugin.is_none().then_some(tls.identity), &pool);
         }
         let scheme = if endpoint.secure { Scheme::HTTPS } else { Scheme::HTTP };
-        Ok(Arc::new(Self { server: format!("{scheme}://{authority}"), scheme, authority, pool }))
+        let server = format!("{scheme}://{authority}");
+        Ok(Arc::new(Self { server, scheme, authority, pool, forwarded, _plugin: plugin }))
     }
 
     /// Ends all connections; later requests open new ones.
@@ -85,7 +81,8 @@ impl HttpsTransport {
         self.pool.reset();
     }
 
-    /// HTTP/2 wants the full URI; HTTP/1.1 wants the path and a `Host` header.
+    /// HTTP/2 wants the full URI; HTTP/1.1 wants the path and a `Host` header, and the full URI, too, where a proxy passes the
+    /// request on.
     fn address(
         &self,
         request: http::Request<Full<Bytes>>,
@@ -99,10 +96,16 @@ impl HttpsTransport {
             parts.version = Version::HTTP_2;
             parts.headers.remove(header::HOST);
         } else {
-            (uri.scheme, uri.authority) = (None, None);
+            (uri.scheme, uri.authority) = match &self.forwarded {
+                Some(_) => (Some(self.scheme.clone()), Some(self.authority.clone())),
+                None => (None, None),
+            };
             parts.version = Version::HTTP_11;
             let host = HeaderValue::from_str(self.authority.as_str());
             parts.headers.insert(header::HOST, host.map_err(|error| TransportError::Invalid(error.to_string()))?);
+            if let Some(authorization) = self.forwarded.as_ref().and_then(|own| own.authorization.clone()) {
+                parts.headers.insert(header::PROXY_AUTHORIZATION, authorization);
+            }
         }
         parts.uri = Uri::from_parts(uri).map_err(|error| TransportError::Invalid(error.to_string()))?;
         Ok(http::Request::from_parts(parts, body))
@@ -166,10 +169,23 @@ fn client_tls(
     Ok(ClientTls { identity, server_name, ..ClientTls::new(trust) })
 }
 
+/// How a proxy is spoken to that wants TLS: as upstream, whoever the client trusts may vouch for it, and the client shows it
+/// the same certificate. What goes through is agreed on with the server.
+fn proxy_tls(url: &proxy::ProxyUrl, tls: Option<&ClientTls>) -> Result<Option<Tls>, TlsError> {
+    let Some(tls) = tls.filter(|_| url.scheme == ProxyScheme::Https) else { return Ok(None) };
+    Tls::new(&ClientTls { alpn: Vec::new(), server_name: None, ..tls.clone() }, &url.host).map(Some)
+}
+
 /// Follows the files, and closes the connections when the client's own certificate has changed, whoever changed it.
-fn watch_files(tasks: &TaskGroup, watched: Vec<Arc<dyn Reload>>, identity: Arc<ClientIdentity>, pool: &Arc<Pool>) {
+fn watch_files(
+    tasks: &TaskGroup,
+    watched: Vec<Arc<dyn Reload>>,
+    identity: Option<Arc<ClientIdentity>>,
+    pool: &Arc<Pool>,
+) {
     let pool = Arc::downgrade(pool);
-    let mut chain = identity.chain();
+    let chain_now = move || identity.as_ref().map(|identity| identity.chain());
+    let mut chain = chain_now();
     tasks.spawn_cancellable("client-certificate-reloader", async move {
         loop {
             tokio::time::sleep(RELOAD_INTERVAL).await;
@@ -179,8 +195,9 @@ fn watch_files(tasks: &TaskGroup, watched: Vec<Arc<dyn Reload>>, identity: Arc<C
                     tracing::error!(%error, file = %file.describe(), "Reading again failed, keeping the former content");
                 }
             }
-            if identity.chain() != chain {
-                chain = identity.chain();
+            let now = chain_now();
+            if now != chain {
+                chain = now;
                 tracing::info!("Client certificate changed, closing connections made with the former one");
                 pool.reset();
             }

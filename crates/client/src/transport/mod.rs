@@ -6,8 +6,11 @@ mod fault;
 mod https;
 mod in_process;
 mod pool;
+mod proxy;
 #[cfg(test)]
 mod tests;
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -15,6 +18,7 @@ pub use component_base::serving::{Body, BoxError};
 pub use fault::{FaultLayer, Faults};
 pub use https::HttpsTransport;
 pub use in_process::{ApiHandler, InProcess, Peer};
+pub(crate) use pool::Pool;
 
 /// Carries requests to one API server.
 ///
@@ -71,6 +75,9 @@ pub enum TransportError {
         /// What it said.
         reason: String,
     },
+    /// A credential plugin did not say who the client is.
+    #[error("getting credentials: {0}")]
+    Credentials(Arc<str>),
     /// The request or the configuration cannot be used.
     #[error("{0}")]
     Invalid(String),

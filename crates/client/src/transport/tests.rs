@@ -18,21 +18,24 @@ use http_body_util::BodyExt as _;
 use parking_lot::Mutex;
 
 use super::*;
-use crate::client::{Client, ClientCx};
+use crate::client::Client;
 use crate::config::{CertSource, ClientConfig, ContentType, Credentials, Trust};
+use crate::cx::ClientCx;
+use crate::exec::tests::{Scripted, config as plugin_config, says};
 use crate::fake::FakeServer;
 
 /// Puts the fake server behind a socket and notes who calls.
-struct Front {
+pub(super) struct Front {
     fake: FakeServer,
-    seen: Mutex<Vec<Seen>>,
+    pub(super) seen: Mutex<Vec<Seen>>,
     stuck: AtomicBool,
+    refuses: AtomicBool,
 }
 
-struct Seen {
-    version: http::Version,
+pub(super) struct Seen {
+    pub(super) version: http::Version,
     port: u16,
-    certificates: usize,
+    pub(super) certificates: usize,
     authorization: String,
     agent: String,
 }
@@ -55,6 +58,9 @@ impl Handler for Front {
         if self.stuck.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
         }
+        if self.refuses.load(Ordering::SeqCst) {
+            return text(StatusCode::UNAUTHORIZED, "who?");
+        }
         if request.uri().path() == "/healthz" {
             return text(StatusCode::OK, "ok");
         }
@@ -64,19 +70,19 @@ impl Handler for Front {
     }
 }
 
-struct Running {
-    front: Arc<Front>,
+pub(super) struct Running {
+    pub(super) front: Arc<Front>,
     _handle: ServerHandle,
-    tasks: TaskGroup,
-    config: ClientConfig,
+    pub(super) tasks: TaskGroup,
+    pub(super) config: ClientConfig,
 }
 
-fn pair(name: &str) -> (String, String) {
+pub(super) fn pair(name: &str) -> (String, String) {
     let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
     (made.cert.pem(), made.signing_key.serialize_pem())
 }
 
-fn start(tls: bool) -> Running {
+pub(super) fn start(tls: bool) -> Running {
     let (cert, key) = pair("localhost");
     let security = if tls {
         let certs = ServingCerts::from_pem(cert.as_bytes(), key.as_bytes()).unwrap();
@@ -86,7 +92,12 @@ fn start(tls: bool) -> Running {
     } else {
         Security::Plain
     };
-    let front = Arc::new(Front { fake: FakeServer::new(), seen: Mutex::default(), stuck: AtomicBool::new(false) });
+    let front = Arc::new(Front {
+        fake: FakeServer::new(),
+        seen: Mutex::default(),
+        stuck: AtomicBool::default(),
+        refuses: AtomicBool::default(),
+    });
     let tasks = TaskGroup::new("test");
     let listener = bind("127.0.0.1:0".parse().unwrap(), PortSharing::Exclusive).unwrap();
     let handler = Arc::<Front>::clone(&front);
@@ -98,7 +109,7 @@ fn start(tls: bool) -> Running {
     Running { front, _handle: handle, tasks, config: config.with_rate(-1.0, 1) }
 }
 
-fn cx(tasks: &TaskGroup) -> ClientCx {
+pub(super) fn cx(tasks: &TaskGroup) -> ClientCx {
     ClientCx::new(SystemClock::shared(), Rng::seeded(1), tasks.clone())
 }
 
@@ -209,7 +220,7 @@ async fn a_new_client_certificate_closes_old_connections() {
     let identity = ClientIdentity::from_pem(cert.as_bytes(), key.as_bytes()).unwrap();
     let mut config = running.config.clone();
     config.identity = CertSource::Shared(Arc::clone(&identity));
-    let transport = HttpsTransport::new(&config, &running.tasks).unwrap();
+    let transport = HttpsTransport::of(&config, &cx(&running.tasks)).unwrap();
     let client = Client::with_transport(Arc::<HttpsTransport>::clone(&transport), config, cx(&running.tasks)).unwrap();
     let mut watch = client.all::<Pod>().watch(&ListOptions::default()).await.unwrap();
     let (cert, key) = pair("new");
@@ -218,4 +229,32 @@ async fn a_new_client_certificate_closes_old_connections() {
     assert!(!matches!(watch.next().await, Some(Ok(_))), "the watch was on the old connection");
     client.send(crate::request::Request::get("/healthz")).await.unwrap();
     assert_eq!(running.ports(), 2);
+}
+
+#[tokio::test]
+async fn a_plugins_certificate_is_shown_and_a_new_one_closes_connections() {
+    let says = |token: &str| {
+        let (cert, key) = pair("me");
+        let text = |text: String| text.replace('\n', "\\n");
+        says(&format!(r#""token":"{token}","clientCertificateData":"{}","clientKeyData":"{}""#, text(cert), text(key)))
+    };
+    let running = start(true);
+    let scripted = Scripted::new([(0, says("one")), (0, says("two"))]);
+    let cx = cx(&running.tasks).starting_by(scripted);
+    let plugin = plugin_config("command: tool, interactiveMode: Never");
+    let config = ClientConfig { credentials: plugin.credentials, ..running.config.clone() };
+    let client = Client::new(config.clone(), cx.clone()).unwrap();
+    let mut watch = client.all::<Pod>().watch(&ListOptions::default()).await.unwrap();
+    let other = Client::new(config, cx).unwrap();
+    running.front.refuses.store(true, Ordering::SeqCst);
+    assert!(other.send(crate::request::Request::get("/healthz")).await.unwrap_err().is_unauthorized());
+    running.front.refuses.store(false, Ordering::SeqCst);
+    let end = tokio::time::timeout(Duration::from_secs(10), watch.next()).await;
+    assert!(end.is_ok_and(|end| !matches!(end, Some(Ok(_)))), "the watch was on a connection with the former one");
+    client.send(crate::request::Request::get("/healthz")).await.unwrap();
+    let seen = running.front.seen.lock();
+    let shown: Vec<_> = seen.iter().map(|seen| (seen.authorization.as_str(), seen.certificates)).collect();
+    assert_eq!(shown, [("Bearer one", 1), ("Bearer one", 1), ("Bearer two", 1)]);
+    drop(seen);
+    assert_eq!(running.ports(), 3);
 }

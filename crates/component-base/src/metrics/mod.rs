@@ -56,6 +56,8 @@ const BUILD_INFO: Desc =
     ]);
 const FEATURE_ENABLED: Desc = Desc::new("kubernetes_feature_enabled", "Whether a feature gate is on.", Stability::Beta)
     .labels(&["name", "stage"]);
+/// The end of a line with a value that is infinite.
+const INFINITE: &str = " inf\n";
 const VERSION_INFO: Desc =
     Desc::new("version_info", "Always 1; the labels tell which releases the component goes by.", Stability::Alpha)
         .labels(&["binary", "component", "emulation", "min_compat"]);
@@ -198,10 +200,12 @@ impl Metrics {
     /// Everything, in Prometheus' text form, sorted by name.
     #[must_use]
     pub fn text(&self) -> String {
-        TextEncoder::new().encode_to_string(&self.registry.gather()).unwrap_or_else(|error| {
+        let text = TextEncoder::new().encode_to_string(&self.registry.gather()).unwrap_or_else(|error| {
             tracing::error!(%error, "Encoding the metrics failed");
             String::new()
-        })
+        });
+        // The library writes an infinite value as Rust does, and not as the format has it.
+        if text.contains(INFINITE) { text.replace(INFINITE, " +Inf\n") } else { text }
     }
 
     /// Everything, in Prometheus' protobuf form, sorted by name. Only here do histograms show their native buckets.

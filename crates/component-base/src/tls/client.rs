@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
@@ -72,6 +73,22 @@ impl ClientIdentity {
         *self.pem.lock() = (cert_pem.to_vec(), key_pem.to_vec());
         self.key.store(Some(key));
         Ok(())
+    }
+
+    /// Shows no certificate any more.
+    pub fn clear(&self) {
+        *self.pem.lock() = Default::default();
+        self.key.store(None);
+    }
+
+    /// From when to when the certificate that is shown now is valid; nothing when there is none that can be read.
+    #[must_use]
+    pub fn validity(&self) -> Option<(SystemTime, SystemTime)> {
+        let chain = self.chain();
+        let (_, leaf) = x509_parser::parse_x509_certificate(chain.first()?).ok()?;
+        let at = |seconds: i64| UNIX_EPOCH + Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
+        let validity = leaf.validity();
+        Some((at(validity.not_before.timestamp()), at(validity.not_after.timestamp())))
     }
 
     fn read_again(&self) -> Result<bool, TlsError> {

@@ -121,9 +121,7 @@ impl ProcessOptions {
     /// What the process's clients need. Their requests are counted in the process's metrics.
     #[must_use]
     pub fn client_cx(&self, lifecycle: &Lifecycle) -> ClientCx {
-        ClientCx::new(Arc::clone(lifecycle.clock()), Arc::clone(lifecycle.rng()), lifecycle.tasks().clone())
-            .obeying(lifecycle.gates())
-            .with_metrics(Arc::clone(&self.registry.requests))
+        ClientCx::of(lifecycle, lifecycle.tasks().clone()).with_metrics(Arc::clone(&self.registry.requests))
     }
 
     /// Serves `/livez` and `/readyz` too, the latter with these checks and that of the election.

@@ -103,9 +103,7 @@ async fn bootstrap(
     let config = ClientConfig::from_kubeconfig(&file, &Overrides::default())?.with_component("kubelet");
     // Connections made with the bootstrap token end with it.
     let tasks = lifecycle.tasks().child("bootstrap");
-    let cx =
-        ClientCx::new(lifecycle.clock().clone(), lifecycle.rng().clone(), tasks.clone()).obeying(lifecycle.gates());
-    let client = Client::new(config.clone(), cx)?;
+    let client = Client::new(config.clone(), ClientCx::of(lifecycle, tasks.clone()))?;
     let pair = obtain_surely(&client, &template(&plan.node.name, metrics)).await;
     store.save(&pair, lifecycle.clock().wall())?;
     tasks.cancel();
@@ -117,7 +115,7 @@ fn write_kubeconfig(path: &Path, config: &ClientConfig, current: &Path) -> Resul
     let mut cluster = Cluster {
         server: config.server.clone(),
         tls_server_name: config.server_name.clone(),
-        proxy_url: config.proxy_url.clone(),
+        proxy_url: config.proxy_url.expose().clone(),
         ..Cluster::default()
     };
     match &config.trust {

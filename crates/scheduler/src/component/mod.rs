@@ -173,6 +173,7 @@ fn build_cx(place: &Place<'_>, events: Arc<dyn EventSink>, parallelism: Parallel
         clock: client.clock().clone(),
         rng: client.rng().clone(),
         tasks: tasks.clone(),
+        proxies: Arc::clone(client.cx().proxies()),
         parallelism,
     }
 }

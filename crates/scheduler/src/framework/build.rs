@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use base::{SharedClock, SharedRng, TaskGroup};
+use component_base::http_proxy::ProxyEnvironment;
 use component_base::{Feature, Gates};
 
 use super::pod_groups::PodGroups;
@@ -42,6 +43,8 @@ pub struct BuildCx {
     pub rng: SharedRng,
     /// Where connections of plugins live.
     pub tasks: TaskGroup,
+    /// The proxies that they go through.
+    pub proxies: Arc<ProxyEnvironment>,
     /// The threads that plugins may use.
     pub parallelism: Parallelism,
 }

@@ -52,6 +52,7 @@ pub(crate) fn build_cx() -> BuildCx {
         clock: base::TokioClock::shared(),
         rng: base::Rng::seeded(1),
         tasks: TaskGroup::new("test"),
+        proxies: Arc::default(),
         parallelism: Parallelism::default(),
     }
 }

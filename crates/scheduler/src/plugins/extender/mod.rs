@@ -59,7 +59,9 @@ pub(crate) struct ExtenderError {
 /// When an address or a certificate cannot be used.
 pub(crate) fn build_all(cx: &BuildCx, configs: &[ExtenderConfig]) -> Result<Vec<Plugin>, ExtenderError> {
     let (ignorable, needed): (Vec<_>, Vec<_>) = configs.iter().partition(|config| config.ignorable);
-    let process = ClientCx::new(Arc::clone(&cx.clock), Arc::clone(&cx.rng), cx.tasks.clone()).obeying(&cx.gates);
+    let process = ClientCx::new(Arc::clone(&cx.clock), Arc::clone(&cx.rng), cx.tasks.clone())
+        .obeying(&cx.gates)
+        .behind(&cx.proxies);
     let plugin = |config: &ExtenderConfig| {
         let transport = HttpsTransport::of(&client_config(config), &process)
             .map_err(|source| ExtenderError { url: config.url_prefix.clone(), source })?;
