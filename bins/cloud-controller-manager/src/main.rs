@@ -6,5 +6,5 @@ use std::process::ExitCode;
 static ALLOCATOR: sys::allocator::Allocator = sys::allocator::Allocator;
 
 fn main() -> ExitCode {
-    component_base::run(&cloud::COMPONENT, sys::allocator::tidy, cloud::run)
+    component_base::run(&cloud::COMPONENT, sys::allocator::TIDY, cloud::run)
 }

@@ -4,5 +4,5 @@
 static ALLOCATOR: sys::allocator::Allocator = sys::allocator::Allocator;
 
 fn main() -> std::process::ExitCode {
-    dns::main(sys::allocator::tidy)
+    dns::main(sys::allocator::TIDY)
 }

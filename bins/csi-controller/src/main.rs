@@ -6,5 +6,5 @@ use std::process::ExitCode;
 static ALLOCATOR: sys::allocator::Allocator = sys::allocator::Allocator;
 
 fn main() -> ExitCode {
-    component_base::run(&csi_controller::COMPONENT, sys::allocator::tidy, csi_controller::run)
+    component_base::run(&csi_controller::COMPONENT, sys::allocator::TIDY, csi_controller::run)
 }

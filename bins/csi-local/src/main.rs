@@ -4,5 +4,5 @@
 static ALLOCATOR: sys::allocator::Allocator = sys::allocator::Allocator;
 
 fn main() -> std::process::ExitCode {
-    csi_local::main(sys::allocator::tidy)
+    csi_local::main(sys::allocator::TIDY)
 }

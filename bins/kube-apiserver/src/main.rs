@@ -6,5 +6,5 @@ use std::process::ExitCode;
 static ALLOCATOR: sys::allocator::Allocator = sys::allocator::Allocator;
 
 fn main() -> ExitCode {
-    component_base::run(&apiserver::options::COMPONENT, sys::allocator::tidy, apiserver::options::run)
+    component_base::run(&apiserver::options::COMPONENT, sys::allocator::TIDY, apiserver::options::run)
 }

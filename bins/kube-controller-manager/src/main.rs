@@ -6,5 +6,5 @@ use std::process::ExitCode;
 static ALLOCATOR: sys::allocator::Allocator = sys::allocator::Allocator;
 
 fn main() -> ExitCode {
-    component_base::run(&controllers::COMPONENT, sys::allocator::tidy, controllers::run)
+    component_base::run(&controllers::COMPONENT, sys::allocator::TIDY, controllers::run)
 }

@@ -4,5 +4,5 @@
 static ALLOCATOR: sys::allocator::Allocator = sys::allocator::Allocator;
 
 fn main() -> std::process::ExitCode {
-    proxy::main(sys::allocator::tidy)
+    proxy::main(sys::allocator::TIDY)
 }

@@ -6,5 +6,5 @@ use std::process::ExitCode;
 static ALLOCATOR: sys::allocator::Allocator = sys::allocator::Allocator;
 
 fn main() -> ExitCode {
-    component_base::run(&scheduler::COMPONENT, sys::allocator::tidy, scheduler::run)
+    component_base::run(&scheduler::COMPONENT, sys::allocator::TIDY, scheduler::run)
 }

@@ -10,5 +10,5 @@ static ALLOCATOR: System = System;
 
 fn main() -> ExitCode {
     compact::set_up();
-    component_base::run(&kubelet::COMPONENT, compact::tidy, kubelet::run)
+    component_base::run(&kubelet::COMPONENT, compact::TIDY, kubelet::run)
 }

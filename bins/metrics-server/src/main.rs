@@ -6,5 +6,5 @@ use std::process::ExitCode;
 static ALLOCATOR: sys::allocator::Allocator = sys::allocator::Allocator;
 
 fn main() -> ExitCode {
-    component_base::run(&metrics_server::COMPONENT, sys::allocator::tidy, metrics_server::run)
+    component_base::run(&metrics_server::COMPONENT, sys::allocator::TIDY, metrics_server::run)
 }

@@ -8,16 +8,16 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use base::Drained;
+use base::{Drained, SystemClock, Tidy};
 use feature_gates::{Known, Resolved};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::flags::{self, Errors, FlagSet, Invalid, Options, Versions};
+use crate::idle::Idle;
 use crate::lifecycle::Lifecycle;
 use crate::logging::{LogOptions, Logging};
 use crate::serving::BoxError;
-use crate::{idle, notify, tls, version};
-use base::SystemClock;
+use crate::{notify, tls, version};
 
 /// A binary.
 #[derive(Debug, Clone, Copy)]
@@ -47,9 +47,9 @@ pub fn no_config_file(_: &mut Options) -> Result<(), Invalid> {
 }
 
 /// Runs a component with the arguments of the process. `main` returns when the component has ended: after
-/// [`Lifecycle::shutdown_requested`], or with an error. `tidy` is called now and then by each thread of the runtime before
-/// it sleeps: the place to let go of memory that nobody but the thread can.
-pub fn run<F, A>(component: &Component, tidy: fn(), main: F) -> ExitCode
+/// [`Lifecycle::shutdown_requested`], or with an error. `tidy` is called now and then by the threads of the runtime
+/// before they sleep.
+pub fn run<F, A>(component: &Component, tidy: Tidy, main: F) -> ExitCode
 where
     F: FnOnce(Options, Lifecycle) -> A,
     A: Future<Output = Result<(), BoxError>>,
@@ -62,7 +62,7 @@ where
 pub fn run_with<F, A>(
     component: &Component,
     arguments: impl IntoIterator<Item = String>,
-    tidy: fn(),
+    tidy: Tidy,
     main: F,
 ) -> ExitCode
 where
@@ -135,7 +135,7 @@ fn live<F, A>(
     options: Options,
     (versions, gates): (Versions, Resolved),
     log: &LogOptions,
-    (tidy, main): (fn(), F),
+    (tidy, main): (Tidy, F),
 ) -> Result<ExitCode, std::io::Error>
 where
     F: FnOnce(Options, Lifecycle) -> A,
@@ -156,10 +156,9 @@ where
     let flags = options.iter().map(|(flag, value)| (flag.name.to_owned(), value.to_string())).collect();
     let lifecycle = Lifecycle::of_process(component.name, versions, gates.gates, logging.clone());
     let lifecycle = lifecycle.with_command_line(flags);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .on_thread_park(move || idle::before_sleep(tidy))
-        .build()?;
+    let idle = Idle::new(tidy);
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().on_thread_park(move || idle.before_sleep()).build()?;
     let code = runtime.block_on(supervise(component, lifecycle, |lifecycle| main(options, lifecycle)));
     // What still runs was reported as stuck, or a second signal says not to wait.
     runtime.shutdown_background();

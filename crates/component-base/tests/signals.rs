@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use base::Tidy;
 use component_base::flags::{GLOBAL, LOGS};
 use component_base::{Component, no_config_file, run_with};
 
@@ -23,43 +24,35 @@ fn terminate_self() {
     assert!(status.is_ok_and(|status| status.success()));
 }
 
+const TIDY: Tidy = Tidy { thread: || (), process: || () };
+
 #[test]
 fn sigterm_drains_and_exits_cleanly() {
     let drained = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&drained);
-    let code = run_with(
-        &COMPONENT,
-        ["-v=1".to_owned()],
-        || (),
-        |_, lifecycle| async move {
-            let token = lifecycle.tasks().token();
-            lifecycle.tasks().spawn("drains", async move {
-                token.cancelled().await;
-                tokio::task::yield_now().await;
-                seen.store(true, Ordering::SeqCst);
-            });
-            terminate_self();
-            lifecycle.shutdown_requested().await;
-            Ok(())
-        },
-    );
+    let code = run_with(&COMPONENT, ["-v=1".to_owned()], TIDY, |_, lifecycle| async move {
+        let token = lifecycle.tasks().token();
+        lifecycle.tasks().spawn("drains", async move {
+            token.cancelled().await;
+            tokio::task::yield_now().await;
+            seen.store(true, Ordering::SeqCst);
+        });
+        terminate_self();
+        lifecycle.shutdown_requested().await;
+        Ok(())
+    });
     assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::SUCCESS));
     assert!(drained.load(Ordering::SeqCst), "the task was not waited for");
 
-    let code = run_with(&COMPONENT, [], || (), |_, _| async { Err("no way".into()) });
+    let code = run_with(&COMPONENT, [], TIDY, |_, _| async { Err("no way".into()) });
     assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::FAILURE));
 
-    let code = run_with(
-        &COMPONENT,
-        [],
-        || (),
-        |_, lifecycle| async move {
-            terminate_self();
-            // Two signals at once may arrive as one.
-            lifecycle.shutdown_requested().await;
-            terminate_self();
-            std::future::pending().await
-        },
-    );
+    let code = run_with(&COMPONENT, [], TIDY, |_, lifecycle| async move {
+        terminate_self();
+        // Two signals at once may arrive as one.
+        lifecycle.shutdown_requested().await;
+        terminate_self();
+        std::future::pending().await
+    });
     assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::FAILURE));
 }

@@ -53,7 +53,7 @@ const COMPONENT: Component = Component {
 
 /// Runs the binary. `tidy` is called by threads before they sleep, as [`component_base::run`] says.
 #[must_use]
-pub fn main(tidy: fn()) -> ExitCode {
+pub fn main(tidy: base::Tidy) -> ExitCode {
     component_base::run(&COMPONENT, tidy, run)
 }
 

@@ -61,7 +61,7 @@ const COMPONENT: Component = Component {
 
 /// Runs the binary. `tidy` is called by threads before they sleep, as [`component_base::run`] says.
 #[must_use]
-pub fn main(tidy: fn()) -> ExitCode {
+pub fn main(tidy: base::Tidy) -> ExitCode {
     component_base::run(&COMPONENT, tidy, run)
 }
 
@@ -110,6 +110,7 @@ pub async fn run(options: Options, lifecycle: Lifecycle) -> Result<(), BoxError>
     let tasks = lifecycle.tasks();
     let config = ClientConfig::load(options.string("kubeconfig"), options.string("master"))?;
     let cx = ClientCx::new(lifecycle.clock().clone(), lifecycle.rng().clone(), tasks.clone())
+        .behind(lifecycle.proxies())
         .with_metrics(RequestMetrics::new(&metrics));
     let client = Client::new(config.with_component("cluster-dns"), cx)?;
     let informers = Informers::new(&client, InformerOptions::default());

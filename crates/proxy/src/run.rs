@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_types::core_v1::{Node, ObjectReference};
-use base::TaskGroup;
+use base::{TaskGroup, Tidy};
 use client::{
     Client, ClientConfig, ClientCx, EventType, Informer, InformerOptions, Informers, RequestMetrics, Scope,
     SeriesEvent, SeriesRecorder,
@@ -66,7 +66,7 @@ const COMPONENT: Component = Component {
 
 /// Runs the binary. `tidy` is called by threads before they sleep, as [`component_base::run`] says.
 #[must_use]
-pub fn main(tidy: fn()) -> ExitCode {
+pub fn main(tidy: Tidy) -> ExitCode {
     component_base::run(&COMPONENT, tidy, run)
 }
 
@@ -117,9 +117,7 @@ fn client_of(settings: &Settings, metrics: &Metrics, lifecycle: &Lifecycle) -> R
     };
     let mut config = found.with_component("kube-proxy").with_rate(settings.rate.0, settings.rate.1);
     config.content = settings.content;
-    let cx = ClientCx::new(lifecycle.clock().clone(), lifecycle.rng().clone(), lifecycle.tasks().clone())
-        .obeying(lifecycle.gates())
-        .with_metrics(RequestMetrics::new(metrics));
+    let cx = ClientCx::of(lifecycle, lifecycle.tasks().clone()).with_metrics(RequestMetrics::new(metrics));
     Ok(Client::new(config, cx)?)
 }
 

@@ -8,6 +8,10 @@ use libmimalloc_sys::{
     mi_collect, mi_free, mi_malloc, mi_malloc_aligned, mi_realloc, mi_realloc_aligned, mi_zalloc, mi_zalloc_aligned,
 };
 
+use base::Tidy;
+
+use crate::own_code;
+
 /// What `malloc` aligns every block to that is no smaller: C's `max_align_t`.
 const NATURAL_ALIGNMENT: usize = 16;
 
@@ -19,10 +23,13 @@ const NATURAL_ALIGNMENT: usize = 16;
 #[derive(Clone, Copy, Debug)]
 pub struct Allocator;
 
+/// For programs that have this allocator.
+pub const TIDY: Tidy = Tidy { thread: tidy, process: own_code::let_go };
+
 /// Lets go of the memory that this thread holds and does not use. What other threads have freed of it counts as in use until
 /// the thread allocates more of the same size, which one that is idle does not.
 #[expect(unsafe_code, reason = "the allocator's own interface")]
-pub fn tidy() {
+fn tidy() {
     // SAFETY: it takes no pointer, and touches nothing that is allocated.
     unsafe { mi_collect(false) }
 }

@@ -137,6 +137,8 @@ pub struct Usage {
 pub struct CpuAndMemory {
     /// As in [`Usage::cpu_ns`].
     pub cpu_ns: u64,
+    /// As in [`Usage::memory_bytes`].
+    pub memory_bytes: u64,
     /// As in [`Usage::working_set_bytes`].
     pub working_set_bytes: u64,
 }
@@ -189,8 +191,8 @@ pub trait Cgroups: Send + Sync {
 
     /// The same numbers as [`usage`](Self::usage), where no others are needed.
     fn cpu_and_memory(&self, group: &CgroupPath) -> Result<CpuAndMemory, CgroupError> {
-        let Usage { cpu_ns, working_set_bytes, .. } = self.usage(group)?;
-        Ok(CpuAndMemory { cpu_ns, working_set_bytes })
+        let Usage { cpu_ns, memory_bytes, working_set_bytes, .. } = self.usage(group)?;
+        Ok(CpuAndMemory { cpu_ns, memory_bytes, working_set_bytes })
     }
 }
 

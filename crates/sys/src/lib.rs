@@ -13,6 +13,7 @@ pub mod fs;
 pub mod mounts;
 pub mod net;
 pub mod netns;
+pub mod own_code;
 pub mod packet_filter;
 pub mod proc;
 pub mod process;

@@ -6,11 +6,23 @@
 //! allocate from one heap, which lets go of every page that nothing is on; they wait for each other where several allocate
 //! much at a time.
 
+use base::Tidy;
 use rustix::thread::disable_transparent_huge_pages;
+
+use crate::own_code;
 
 /// Blocks of at least this size are mapped, and so are given back as soon as they are freed.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const MAPPED_BYTES: libc::c_int = 128 << 10;
+
+/// For programs that are set up so.
+pub const TIDY: Tidy = Tidy {
+    thread: || (),
+    process: || {
+        tidy();
+        own_code::let_go();
+    },
+};
 
 /// To be called before there is a second thread; [`std::alloc::System`] is the allocator then.
 pub fn set_up() {
@@ -27,7 +39,7 @@ pub fn set_up() {
 }
 
 /// Lets go of all pages that are not in use, of whatever thread.
-pub fn tidy() {
+fn tidy() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: it takes no pointer, and touches nothing that is allocated.
     #[expect(unsafe_code, reason = "the allocator's own interface")]

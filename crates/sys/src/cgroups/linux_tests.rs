@@ -124,8 +124,9 @@ fn usage_of_version_2() {
     };
     let cgroups = LinuxCgroups::at(root.path());
     assert_eq!(cgroups.usage(&group("g")).unwrap(), expected);
-    let CpuAndMemory { cpu_ns, working_set_bytes } = cgroups.cpu_and_memory(&group("g")).unwrap();
-    assert_eq!((cpu_ns, working_set_bytes), (expected.cpu_ns, expected.working_set_bytes));
+    let CpuAndMemory { cpu_ns, memory_bytes, working_set_bytes } = cgroups.cpu_and_memory(&group("g")).unwrap();
+    let whole = (expected.cpu_ns, expected.memory_bytes, expected.working_set_bytes);
+    assert_eq!((cpu_ns, memory_bytes, working_set_bytes), whole);
     assert!(cgroups.cpu_and_memory(&group("gone")).is_err());
 }
 
@@ -166,8 +167,9 @@ fn usage_of_version_1() {
     };
     let cgroups = LinuxCgroups::at(root.path());
     assert_eq!(cgroups.usage(&group("")).unwrap(), expected);
-    let CpuAndMemory { cpu_ns, working_set_bytes } = cgroups.cpu_and_memory(&group("")).unwrap();
-    assert_eq!((cpu_ns, working_set_bytes), (expected.cpu_ns, expected.working_set_bytes));
+    let CpuAndMemory { cpu_ns, memory_bytes, working_set_bytes } = cgroups.cpu_and_memory(&group("")).unwrap();
+    let whole = (expected.cpu_ns, expected.memory_bytes, expected.working_set_bytes);
+    assert_eq!((cpu_ns, memory_bytes, working_set_bytes), whole);
 }
 
 /// The same steps on any implementation that is empty at first.

@@ -151,6 +151,7 @@ impl V1 {
         let memory = self.directory("memory", group).map(|directory| Memory::read(&directory));
         CpuAndMemory {
             cpu_ns: self.directory("cpuacct", group).map_or(0, |directory| cpu_ns(&directory)),
+            memory_bytes: memory.as_ref().map_or(0, |memory| memory.bytes),
             working_set_bytes: memory.map_or(0, |memory| working_set_bytes(memory.bytes, &memory.stat)),
         }
     }

@@ -120,8 +120,9 @@ impl V2 {
         let directory = self.hierarchy.directory(group);
         let cpu = hierarchy::read(&directory.join("cpu.stat"))?;
         let stat = hierarchy::read(&directory.join("memory.stat")).unwrap_or_default();
-        let working_set_bytes = working_set_bytes(memory_bytes(&directory), &stat);
-        Ok(CpuAndMemory { cpu_ns: cpu_ns(&cpu), working_set_bytes })
+        let memory_bytes = memory_bytes(&directory);
+        let working_set_bytes = working_set_bytes(memory_bytes, &stat);
+        Ok(CpuAndMemory { cpu_ns: cpu_ns(&cpu), memory_bytes, working_set_bytes })
     }
 
     fn set(&self, controller: &'static str, group: &CgroupPath, file: &str, value: &str) -> Result<(), CgroupError> {
