@@ -15,6 +15,8 @@ const STOP_GRACE: Duration = Duration::from_secs(20);
 /// How long a process gets to become ready.
 const READY_DEADLINE: Duration = Duration::from_secs(90);
 const READY_POLL: Duration = Duration::from_millis(100);
+/// The variable of servers that are reached without a proxy.
+const NO_PROXY: &str = "NO_PROXY";
 /// How much of a log an error shows.
 const LOG_TAIL_BYTES: usize = 2000;
 
@@ -35,9 +37,10 @@ impl Managed {
         settings.state.join(format!("{}.pid", self.name))
     }
 
-    /// The process, if it runs.
+    /// The process, if it runs, wherever the program was that it was started from.
     pub(super) fn process(&self, settings: &Settings) -> Option<Process> {
-        Process::from_pidfile(&self.pidfile(settings), &self.program.display().to_string())
+        let name = self.program.file_name().unwrap_or_default();
+        Process::from_pidfile(&self.pidfile(settings), &format!("/{}", name.display()))
     }
 
     /// Starts it unless it runs; says whether it had to be started.
@@ -55,6 +58,9 @@ impl Managed {
         let mut command = Command::new(&self.program).args(self.arguments.iter().cloned()).netns(self.netns.clone());
         if let Some(namespace) = &self.mount_ns {
             command = command.mount_ns(namespace);
+        }
+        if let Some(list) = unproxied(settings, |name| std::env::var(name).ok()) {
+            command = command.env(NO_PROXY, list);
         }
         let mut daemon = Daemon::new(command, log).pidfile(self.pidfile(settings));
         if let Some(hostname) = &self.hostname {
@@ -98,8 +104,65 @@ impl Managed {
     }
 }
 
+/// The servers that components reach without a proxy, the cluster's own among them, where the environment has a proxy at all.
+fn unproxied(settings: &Settings, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let either =
+        |name: &str| variable(name).or_else(|| variable(&name.to_ascii_lowercase())).filter(|value| !value.is_empty());
+    either("HTTPS_PROXY").or_else(|| either("HTTP_PROXY"))?;
+    let own = [format!("{}/24", settings.node_network), settings.cluster_cidr(), settings.service_network.clone()];
+    let names = [".svc", ".cluster.local"].map(str::to_owned);
+    Some(either(NO_PROXY).into_iter().chain(own).chain(names).collect::<Vec<_>>().join(","))
+}
+
 fn tail(log: &Path) -> String {
     let text = std::fs::read(log).unwrap_or_default();
     let from = text.len().saturating_sub(LOG_TAIL_BYTES);
     String::from_utf8_lossy(text.get(from..).unwrap_or_default()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use sys::exec::LinuxExec;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_process_is_known_wherever_its_program_is_now() {
+        let place = tempfile::tempdir().unwrap();
+        let settings = Settings { state: place.path().join("state"), ..Settings::new(place.path()) };
+        let managed = |directory: &str, program: &str| Managed {
+            name: "kubelet".into(),
+            program: place.path().join(directory).join(program),
+            arguments: vec!["60".into()],
+            netns: None,
+            mount_ns: None,
+            hostname: None,
+        };
+        std::fs::create_dir(place.path().join("one")).unwrap();
+        symlink("/bin/sleep", place.path().join("one/sleep")).unwrap();
+        assert!(managed("one", "sleep").start(&settings, &LinuxExec).await.unwrap());
+        assert!(managed("other", "awake").process(&settings).is_none());
+        assert!(managed("other", "sleep").stop(&settings).await.unwrap());
+        assert!(managed("one", "sleep").process(&settings).is_none());
+    }
+
+    #[test]
+    fn components_reach_each_other_without_a_proxy() {
+        let settings = Settings::new(Path::new("/var/lib/coxswain"));
+        let own = "172.30.0.0/24,10.244.0.0/16,10.96.0.0/16,.svc,.cluster.local";
+        for (environment, expected) in [
+            (&[][..], None),
+            (&[("NO_PROXY", "a")], None),
+            (&[("HTTPS_PROXY", "http://p")], Some(own.to_owned())),
+            (&[("http_proxy", "p"), ("no_proxy", "a,b")], Some(format!("a,b,{own}"))),
+        ] {
+            let variable = |wanted: &str| {
+                let found = environment.iter().find(|(name, _)| *name == wanted);
+                found.map(|(_, value)| (*value).to_owned())
+            };
+            assert_eq!(unproxied(&settings, variable), expected, "{environment:?}");
+        }
+    }
 }
