@@ -30,7 +30,7 @@ fn command() -> Command {
             Arg::new("pods")
                 .long("pods")
                 .value_name("N")
-                .help("How many pods the last cluster gets, whose kubelet is watched for two minutes then; 0 for none")
+                .help("How many pods each cluster gets at once, beside the runtime alone; the last kubelet is watched for two minutes then; 0 for none")
                 .default_value("90")
                 .value_parser(value_parser!(usize)),
         )

@@ -12,6 +12,7 @@ fn command() -> Command {
     Command::new("bench-volumes")
         .about("Measures from create to running: pods with a volume each beside the same pods without")
         .arg(number("pods", "Pods of a round (default: 500)"))
+        .arg(number("per-second", "How many of them a second where they do not come all at once (default: 100)"))
         .arg(number("rounds", "How often both are measured, in turn (default: 5)"))
         .arg(bin_dir())
         .arg(quick())
@@ -23,6 +24,7 @@ fn main() -> Result<()> {
     let binaries = binaries(&matches);
     let mut plan = if matches.get_flag("quick") { Plan::quick(binaries) } else { Plan::full(binaries) };
     take(&matches, "pods", &mut plan.pods);
+    take(&matches, "per-second", &mut plan.per_second);
     take(&matches, "rounds", &mut plan.rounds);
     runtime.block_on(bench::child::unless_ended(volumes::run(&plan)))
 }

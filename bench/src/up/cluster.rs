@@ -8,6 +8,7 @@ use api_machinery::object::from_value;
 use api_types::core_v1::{Namespace, Pod, ServiceAccount};
 use base::{Rng, TaskGroup, TokioClock};
 use client::{Client, ClientConfig, ClientCx};
+use node_api::cri::{ClientOptions, CriClient};
 use serde_json::{Value, json};
 use sys::exec::{Command, Exec, LinuxExec};
 use sys::process::Process;
@@ -18,13 +19,16 @@ use crate::usage;
 
 const ROOT: &str = "/var/lib/coxswain-bench";
 const STATE: &str = "/run/coxswain-bench";
+/// The runtime of the only node.
+const RUNTIME: &str = "unix:///run/coxswain-bench/node-1/c.sock";
 /// How long `coxswain` may take.
 const DEADLINE: Duration = Duration::from_secs(300);
 /// How long the pod may take to run.
 const POD_LIMIT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
 pub(super) const NAMESPACE: &str = "default";
-const POD: &str = "first";
+/// The pod that is there alone at first.
+pub(super) const POD: &str = "first";
 
 pub(super) struct Cluster {
     binaries: PathBuf,
@@ -65,6 +69,11 @@ impl Cluster {
         let cx = ClientCx::new(TokioClock::shared(), Rng::from_os(), TaskGroup::new("bench-up"));
         let config = ClientConfig::load(&format!("{ROOT}/etc/kubernetes/admin.conf"), "")?;
         Ok(Client::new(config.with_component("bench-up").with_rate(-1.0, 0), cx)?)
+    }
+
+    /// The node's container runtime.
+    pub(super) fn runtime(&self) -> Result<CriClient> {
+        Ok(CriClient::new(&ClientOptions::new(RUNTIME))?)
     }
 
     /// Declares one pod and waits until it runs.

@@ -10,13 +10,14 @@ use serde_json::json;
 
 use super::MIB;
 use super::cluster::{Cluster, NAMESPACE, create_pod};
+use super::runtime_alone;
 use crate::figure::Figure;
-use crate::sample::Stopwatch;
-use crate::usage::CpuMeter;
+use crate::sample::{Samples, Stopwatch};
+use crate::usage::{CpuMeter, MachineMeter};
 
 /// How long all pods may take to run.
 const LIMIT: Duration = Duration::from_secs(300);
-const POLL: Duration = Duration::from_millis(250);
+const POLL: Duration = Duration::from_millis(100);
 /// How long the pods are left alone before the kubelet is watched, and how long it is watched.
 const SETTLE: Duration = Duration::from_secs(45);
 const WATCHED: Duration = Duration::from_mins(1);
@@ -24,22 +25,63 @@ const WATCHED: Duration = Duration::from_mins(1);
 const PROMISED_SECONDS: f64 = 0.5;
 const PROMISED_MIB: f64 = 24.0;
 
-/// Declares so many pods at once and watches their kubelet.
-pub(super) async fn measure(cluster: &Cluster, client: &Client, pods: usize) -> Result<()> {
+/// Starts of all pods at once: the kubelet's and those of the runtime alone, one of each in every round. The machine is
+/// faster in one minute than in another, so that the medians of several rounds count.
+#[derive(Default)]
+pub(super) struct Bursts {
+    alone: Samples,
+    kubelet: Samples,
+    alone_cpu: Samples,
+    machine_cpu: Samples,
+    kubelet_cpu: Samples,
+}
+
+impl Bursts {
+    /// The medians.
+    pub(super) fn print(&self) -> Result<()> {
+        let alone = self.alone.median();
+        Figure::alone("dense-runtime-alone", alone, "s").print()?;
+        Figure::beside("dense-to-running", self.kubelet.median(), alone, "s").print()?;
+        let (machine, alone) = (self.machine_cpu.median(), self.alone_cpu.median());
+        Figure::beside("dense-to-running-machine-cpu", machine, alone, "s").print()?;
+        Ok(Figure::alone("dense-to-running-kubelet-cpu", self.kubelet_cpu.median(), "s").print()?)
+    }
+}
+
+/// Has so many pods started, by the runtime alone and then by the kubelet; the latter stay, and may be watched.
+pub(super) async fn measure(cluster: &Cluster, pods: usize, bursts: &mut Bursts, is_watched: bool) -> Result<()> {
+    let alone = runtime_alone::measure(cluster, pods).await?;
     let kubelet = cluster.process("kubelet")?;
-    let (busy, since) = (CpuMeter::start(kubelet)?, Stopwatch::start());
+    let (busy, machine, since) = (CpuMeter::start(kubelet)?, MachineMeter::start()?, Stopwatch::start());
+    run_all(&cluster.client()?, pods).await?;
+    let (seconds, cpu_seconds) = (since.elapsed().as_secs_f64(), machine.seconds()?);
+    bursts.kubelet_cpu.push(busy.seconds()?);
+    bursts.kubelet.push(seconds);
+    bursts.machine_cpu.push(cpu_seconds);
+    bursts.alone.push(alone.seconds);
+    bursts.alone_cpu.push(alone.cpu_seconds);
+    Figure::beside("dense-round", seconds, alone.seconds, "s").print()?;
+    if is_watched { watch(cluster, kubelet).await } else { Ok(()) }
+}
+
+/// Declares the pods one after the other and waits until all run.
+async fn run_all(client: &Client, pods: usize) -> Result<()> {
+    let since = Stopwatch::start();
     for number in 0..pods {
         let metadata = json!({"name": format!("dense-{number}"), "labels": {"bench": "dense"}});
         create_pod(client, &metadata).await?;
     }
-    while running(client).await? < pods {
+    while is_waiting(client).await? {
         if since.elapsed() > LIMIT {
-            bail!("{} of {pods} pods run after {LIMIT:?}", running(client).await?);
+            bail!("not all of {pods} pods run after {LIMIT:?}");
         }
         tokio::time::sleep(POLL).await;
     }
-    Figure::alone("dense-to-running", since.elapsed().as_secs_f64(), "s").print()?;
-    Figure::alone("dense-to-running-kubelet-cpu", busy.seconds()?, "s").print()?;
+    Ok(())
+}
+
+/// What the kubelet needs while nothing happens to its pods.
+async fn watch(cluster: &Cluster, kubelet: u32) -> Result<()> {
     tokio::time::sleep(SETTLE).await;
     let idle = CpuMeter::start(kubelet)?;
     tokio::time::sleep(WATCHED).await;
@@ -50,8 +92,13 @@ pub(super) async fn measure(cluster: &Cluster, client: &Client, pods: usize) -> 
     Ok(())
 }
 
-async fn running(client: &Client) -> Result<usize> {
-    let options = ListOptions { label_selector: "bench=dense".into(), ..ListOptions::default() };
-    let list = client.namespaced::<Pod>(NAMESPACE).list(&options).await?;
-    Ok(list.items.iter().filter(|pod| pod.status.phase == "Running").count())
+/// Whether there is a pod that does not run yet; the answer is small, so that asking often disturbs nobody.
+async fn is_waiting(client: &Client) -> Result<bool> {
+    let options = ListOptions {
+        label_selector: "bench=dense".into(),
+        field_selector: "status.phase!=Running".into(),
+        limit: 1,
+        ..ListOptions::default()
+    };
+    Ok(!client.namespaced::<Pod>(NAMESPACE).list(&options).await?.items.is_empty())
 }

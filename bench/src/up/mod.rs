@@ -2,10 +2,13 @@
 //!
 //! Each round brings a cluster of one node up in directories of its own, declares one pod, and waits for it to run; the
 //! clock starts with `coxswain up`. The memory is that of the idle processes some seconds later, beside the limits that
-//! the project has set itself.
+//! the project has set itself. Then the node gets many pods at once, beside what its container runtime alone needs for
+//! them; the kubelet of the last round is watched while nothing happens to its pods.
 
 mod cluster;
 mod dense;
+mod pattern;
+mod runtime_alone;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,6 +18,7 @@ use anyhow::Result;
 use crate::figure::Figure;
 use crate::sample::Samples;
 use cluster::Cluster;
+use dense::Bursts;
 
 /// How long a cluster is left alone before its memory counts.
 const SETTLE: Duration = Duration::from_secs(20);
@@ -36,7 +40,7 @@ pub struct Plan {
     pub images: PathBuf,
     /// How often a cluster is brought up.
     pub rounds: usize,
-    /// How many pods the last of them gets then; none for no such cluster.
+    /// How many pods each of them gets then at once; none to leave that out.
     pub pods: usize,
 }
 
@@ -45,14 +49,14 @@ pub struct Plan {
 /// # Errors
 /// A cluster does not come up or does not run a pod.
 pub async fn run(plan: &Plan) -> Result<()> {
-    let (mut up, mut pod) = (Samples::default(), Samples::default());
+    let (mut up, mut pod, mut bursts) = (Samples::default(), Samples::default(), Bursts::default());
     let mut memory = vec![Samples::default(); LIMITS.len()];
     for round in 1..=plan.rounds {
         let cluster = Cluster::new(plan);
         let mut outcome = measure(&cluster, &mut up, &mut pod, &mut memory).await;
-        if outcome.is_ok() && round == plan.rounds && plan.pods > 0 {
-            let dense = dense::measure(&cluster, &cluster.client()?, plan.pods).await;
-            outcome = dense.and(outcome);
+        if outcome.is_ok() && plan.pods > 0 {
+            let is_watched = round == plan.rounds;
+            outcome = dense::measure(&cluster, plan.pods, &mut bursts, is_watched).await.and(outcome);
         }
         cluster.down().await?;
         Figure::alone(format!("up-round-{round}"), outcome?, "s").print()?;
@@ -61,6 +65,9 @@ pub async fn run(plan: &Plan) -> Result<()> {
     Figure::alone("up-to-first-pod", pod.median(), "s").print()?;
     for ((name, _, limit), samples) in LIMITS.iter().zip(&memory) {
         Figure::beside_promised(*name, samples.median(), *limit, "MiB").print()?;
+    }
+    if plan.pods > 0 {
+        bursts.print()?;
     }
     Ok(())
 }

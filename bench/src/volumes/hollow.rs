@@ -19,6 +19,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 use super::objects::{self, DRIVER, NAMESPACE};
+use crate::sample::Stopwatch;
 
 /// How long a pod takes to start once it has its volumes.
 const START: Duration = Duration::from_millis(500);
@@ -67,8 +68,8 @@ enum Step {
 }
 
 /// How far all is, so that nothing is begun again before it is seen.
-#[derive(Default)]
 struct Begun {
+    watch: Stopwatch,
     provisioned: BTreeSet<String>,
     attached: BTreeSet<String>,
     used: BTreeMap<String, Used>,
@@ -78,7 +79,8 @@ struct Begun {
     pods_of: BTreeMap<String, String>,
     /// Those of them that have not started, by their nodes.
     waiting: BTreeMap<String, BTreeSet<String>>,
-    running: BTreeSet<String>,
+    /// When each was seen to run.
+    running: BTreeMap<String, Duration>,
 }
 
 /// The volumes that a kubelet uses.
@@ -102,6 +104,19 @@ impl Used {
 }
 
 impl Begun {
+    fn since(watch: Stopwatch) -> Self {
+        Self {
+            watch,
+            provisioned: BTreeSet::new(),
+            attached: BTreeSet::new(),
+            used: BTreeMap::new(),
+            placed: BTreeSet::new(),
+            pods_of: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            running: BTreeMap::new(),
+        }
+    }
+
     /// Notes a pod that has a node.
     fn place(&mut self, pod: &Pod) {
         let name = &pod.metadata.name;
@@ -143,11 +158,12 @@ impl Hollow {
         this
     }
 
-    /// Does what is to be done until so many pods run.
-    pub(super) async fn until_running(&self, pods: usize) -> Result<()> {
-        let mut begun = Begun::default();
+    /// Does what is to be done until so many pods run. Gives when each of them did, by its name.
+    pub(super) async fn until_running(&self, pods: usize, watch: Stopwatch) -> Result<BTreeMap<String, Duration>> {
+        let mut begun = Begun::since(watch);
         let outcome = tokio::time::timeout(PATIENCE, self.run(pods, &mut begun)).await;
-        outcome.unwrap_or_else(|_| bail!("only {} pods run", begun.running.len()))
+        outcome.unwrap_or_else(|_| bail!("only {} pods run", begun.running.len()))?;
+        Ok(begun.running)
     }
 
     async fn run(&self, pods: usize, begun: &mut Begun) -> Result<()> {
@@ -202,7 +218,8 @@ impl Hollow {
     fn look_at_pod(&self, name: &str, begun: &mut Begun, steps: &mut Vec<Step>) {
         let Some(pod) = self.pods.find(NAMESPACE, name).filter(|pod| !pod.spec.node_name.is_empty()) else { return };
         if pod.status.phase == "Running" {
-            begun.running.insert(name.to_owned());
+            let ran = begun.watch.elapsed();
+            begun.running.entry(name.to_owned()).or_insert(ran);
             return;
         }
         begun.place(&pod);
