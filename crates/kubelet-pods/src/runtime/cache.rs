@@ -137,7 +137,8 @@ impl RuntimeCache {
         self.state.lock().relisted
     }
 
-    /// What the runtime says of a pod, not older than `than`: from memory, or asked now.
+    /// What the runtime says of a pod, not older than `than`: from memory, or asked now. Of a pod that nobody has looked
+    /// at before, a complete look of any age tells enough: it would have shown what another kubelet has made for it.
     pub async fn newer_than(
         &self,
         runtime: &dyn Runtime,
@@ -148,9 +149,12 @@ impl RuntimeCache {
             let state = self.state.lock();
             let cached = state.pods.get(uid);
             let seen = cached.map(|cached| cached.at).max(state.relisted);
-            if let (Some(seen), Some(than)) = (seen, than)
-                && seen > than
-            {
+            let is_enough = match (seen, than) {
+                (Some(seen), Some(than)) => seen > than,
+                (Some(_), None) => cached.is_none(),
+                (None, _) => false,
+            };
+            if is_enough {
                 let none = || Arc::new(RuntimePod { uid: uid.to_owned(), ..RuntimePod::default() });
                 return Ok(cached.map_or_else(none, |cached| Arc::clone(&cached.pod)));
             }
@@ -164,6 +168,11 @@ impl RuntimeCache {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use base::{TaskGroup, TokioClock};
+    use node_api::cri::fake::FakeRuntime;
+
     use super::*;
     use crate::runtime::record::SandboxRecord;
 
@@ -196,6 +205,31 @@ mod tests {
             cache.put("u", last, at);
             cache.tell("u", told);
             assert_eq!(cache.get("u").is_some(), stays, "{text}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_that_is_new_is_not_asked_for_after_a_complete_look() {
+        // (whether there was a complete look, whether the pod is known, since when it must be, whether the runtime is asked)
+        for (relisted, known, than, asks) in [
+            (false, false, None, true),
+            (true, false, None, false),
+            (true, true, None, true),
+            (true, false, Some(Duration::from_secs(1)), true),
+            (true, false, Some(Duration::ZERO), false),
+        ] {
+            let runtime = FakeRuntime::new(TokioClock::shared(), &TaskGroup::new("test"));
+            let (cache, start) = (RuntimeCache::default(), Instant::now());
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            if relisted {
+                cache.relisted(Instant::now());
+            }
+            if known {
+                cache.put("u", pod(Some(true), ""), Instant::now());
+            }
+            let seen = cache.newer_than(&runtime, "u", than.map(|than| start + than)).await.unwrap();
+            assert_eq!(!runtime.take_calls().is_empty(), asks, "{relisted} {known} {than:?}");
+            assert!(seen.is_empty(), "the runtime has nothing of it");
         }
     }
 
