@@ -114,6 +114,18 @@ impl PodEngine {
         self.inner.workers.active()
     }
 
+    /// What the runtime showed last of a pod; `None` where it has nothing of it.
+    #[must_use]
+    pub fn seen(&self, uid: &str) -> Option<Arc<RuntimePod>> {
+        self.inner.runtime.cache.get(uid)
+    }
+
+    /// Whether complete looks at the runtime succeed, so that what it showed last can be relied on.
+    #[must_use]
+    pub fn sees_runtime(&self) -> bool {
+        self.inner.pleg.health().is_ok()
+    }
+
     /// The running instance of a container, asked of the runtime now: it may have been started anew a moment ago.
     ///
     /// # Errors

@@ -482,8 +482,10 @@ async fn nothing_is_begun_while_the_runtime_cannot_be_listed() {
     machine.write("early", APP);
     machine.wait("early", "ready", |pod| first(pod).ready).await;
     assert_eq!(machine.engine.ready_errors(), Vec::<String>::new());
+    assert!(machine.engine.sees_runtime());
     machine.runtime.fail_always("list_containers", Some(CriError::rpc("list_containers", Code::Unknown, "stuck")));
     tokio::time::sleep(Duration::from_secs(185)).await;
+    assert!(!machine.engine.sees_runtime());
     let errors = machine.engine.ready_errors();
     let [error] = errors.as_slice() else { panic!("{errors:?}") };
     assert!(error.starts_with("PLEG is not healthy: pleg was last seen active 3m"), "{error}");

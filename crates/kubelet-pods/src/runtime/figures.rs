@@ -1,7 +1,8 @@
 //! What pods and their containers use, by the runtime's word.
 //!
-//! Of containers it is always asked; of pods as a whole only with the gate `PodAndContainerStatsFromCRI`
-//! (<https://kep.k8s.io/2371>). Otherwise, and where the runtime cannot tell, control groups are read.
+//! Of pods as a whole it is asked only with the gate `PodAndContainerStatsFromCRI` (<https://kep.k8s.io/2371>). Otherwise,
+//! and where the runtime cannot tell, control groups are read. Of containers it is asked by whoever needs more than
+//! processor time and memory, which their groups tell as well.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +54,13 @@ impl Figures {
                 Err(error) => return Err(error),
             }
         }
-        Ok(Self { containers: runtime.list_container_stats(None).await?, pods: None })
+        Ok(Self::of_containers(runtime.list_container_stats(None).await?))
+    }
+
+    /// Of containers alone; the groups of pods are yet to be read.
+    #[must_use]
+    pub fn of_containers(containers: Vec<ContainerStats>) -> Self {
+        Self { containers, pods: None }
     }
 
     /// Of several sandboxes of a pod the last one counts.

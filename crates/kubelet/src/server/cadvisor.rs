@@ -20,6 +20,7 @@ use sys::topology::Topology;
 use super::exposition::{Exposition, seconds};
 use super::stats::{by_pod, name_of, started_at};
 use super::{Api, Source, network, runtime_metrics};
+use crate::resources::PodGroups;
 use families::FAMILIES;
 use reading::{DiskReading, Reading};
 
@@ -130,7 +131,7 @@ fn put_pod(api: &Api, subjects: &mut Vec<Subject>, pod: &Pod, containers: &[&Con
         let image = image.map(|status| status.image.as_str()).unwrap_or_default();
         let limit = pod.spec.containers.iter().find(|container| container.name == name);
         let limit = limit.and_then(|container| container.resources.limits.get("memory"));
-        let group = container_group(api, pod, id);
+        let group = container_group(&api.stats.groups, pod, id);
         subjects.push(Subject {
             labels: labels(&group.as_ref().map_or_else(String::new, ToString::to_string), id, image, pod, name),
             group,
@@ -234,10 +235,10 @@ fn of_version(out: &mut Exposition) {
 }
 
 /// The group that the runtime made for a container: by its id, under systemd as a scope.
-pub(super) fn container_group(api: &Api, pod: &Pod, id: &str) -> Option<CgroupPath> {
-    let group = api.stats.groups.group(pod);
+pub(super) fn container_group(groups: &PodGroups, pod: &Pod, id: &str) -> Option<CgroupPath> {
+    let group = groups.group(pod);
     let scope = group.child(&format!("cri-containerd-{id}.scope"));
-    scope.filter(|scope| api.stats.groups.cgroups().exists(scope)).or_else(|| group.child(id))
+    scope.filter(|scope| groups.cgroups().exists(scope)).or_else(|| group.child(id))
 }
 
 /// The labels that all families of containers have.

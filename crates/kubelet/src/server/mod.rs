@@ -2,6 +2,7 @@
 
 mod access;
 mod cadvisor;
+mod container_use;
 mod debug;
 mod exposition;
 mod figures;
@@ -125,6 +126,8 @@ impl Handler for ReadOnly {
     }
 }
 
+#[cfg(test)]
+mod container_use_tests;
 #[cfg(test)]
 mod stream_tests;
 #[cfg(test)]

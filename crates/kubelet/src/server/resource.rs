@@ -8,7 +8,7 @@ use sys::cgroups::Limit;
 use super::exposition::{Exposition, Family, counter, fact, gauge, seconds};
 use super::figures::{self, Figures};
 use super::stats::{by_pod, name_of, started_at};
-use super::{Api, cadvisor};
+use super::{Api, cadvisor, container_use};
 use crate::resources::node_usage;
 
 /// Upstream's families, with its texts: what reads them is told by them how far a name may be relied on.
@@ -44,7 +44,7 @@ const FAMILIES: [Family; 12] = [
 
 pub(super) async fn answer(api: &Api) -> Response {
     let mut out = Exposition::new(&FAMILIES);
-    match Figures::ask(&*api.runtime, api.source).await {
+    match container_use::figures(api, container_use::brief).await {
         Ok(figures) => of_node(api, &figures, &mut out),
         Err(error) => {
             tracing::error!(%error, "Error getting summary for resourceMetric prometheus endpoint");
@@ -136,7 +136,7 @@ pub(super) fn swap_of(api: &Api, pod: &Pod, one: &ContainerStats, swaps: bool) -
         return Swap { usage: figures::number(usage.as_ref()), available: figures::number(available.as_ref()) };
     }
     let id = one.attributes.as_ref().map(|attributes| attributes.id.as_str()).unwrap_or_default();
-    let group = if swaps { cadvisor::container_group(api, pod, id) } else { None };
+    let group = if swaps { cadvisor::container_group(&api.stats.groups, pod, id) } else { None };
     let Some(group) = group else { return Swap::default() };
     let cgroups = api.stats.groups.cgroups();
     let (usage, memory) = (cgroups.usage(&group).ok(), cgroups.details(&group).memory);

@@ -8,8 +8,9 @@ use api_machinery::time::Time;
 use api_types::core_v1::{Pod, PodStatus};
 use component_base::serving::{Response, text};
 use http::StatusCode;
-use node_api::cri::Images;
-use node_api::cri::v1::{ContainerStats, FilesystemUsage};
+use kubelet_pods::runtime::labels;
+use node_api::cri::v1::{ContainerStats, FilesystemUsage, UInt64Value};
+use node_api::cri::{CriError, Images};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use sys::cgroups::{CgroupPath, Limit, Pressure, Stall, Usage};
@@ -18,15 +19,12 @@ use sys::proc::Proc;
 use super::figures::{self, Figures};
 use super::resource::{self, Swap};
 use super::route::json_answer;
-use super::{Api, network};
+use super::{Api, container_use, network};
 use crate::eviction::{Gauge, Parts, PodUse, PodUses, Room};
 use crate::node::{FileSystem, filesystem};
 use crate::resources::{PodGroups, node_usage};
 use crate::volumes::ClaimRoom;
 
-/// Labels that the kubelet gives containers.
-const POD_UID: &str = "io.kubernetes.pod.uid";
-const CONTAINER: &str = "io.kubernetes.container.name";
 /// Readings kept to compute rates from; one for each group.
 const MAX_READINGS: usize = 10_000;
 
@@ -108,7 +106,7 @@ impl Stats {
 /// `/stats/summary`
 pub(super) async fn summary(api: &Api, extent: Extent) -> Response {
     let (now, time) = (api.clock.wall(), Time::from(api.clock.wall()).to_string());
-    let figures = match Figures::ask(&*api.runtime, api.source).await {
+    let figures = match figures_of(api, extent, now).await {
         Ok(figures) => figures,
         Err(error) => return text(StatusCode::INTERNAL_SERVER_ERROR, format!("Internal Error: {error}")),
     };
@@ -163,6 +161,24 @@ pub(super) async fn summary(api: &Api, extent: Extent) -> Response {
     let mut summary = json!({"node": node, "pods": pods});
     drop_absent(&mut summary);
     json_answer(summary.to_string())
+}
+
+/// All that the runtime tells, or what is asked for alone, which groups tell as well.
+async fn figures_of(api: &Api, extent: Extent, now: std::time::SystemTime) -> Result<Figures, CriError> {
+    if extent == Extent::All {
+        return Figures::ask(&*api.runtime, api.source).await;
+    }
+    let mut figures = container_use::figures(api, container_use::whole).await?;
+    if figures.are_of_runtime() {
+        return Ok(figures);
+    }
+    for one in &mut figures.containers {
+        let id = one.attributes.as_ref().map(|attributes| attributes.id.as_str()).unwrap_or_default();
+        let Some(cpu) = one.cpu.as_mut().filter(|cpu| cpu.usage_nano_cores.is_none()) else { continue };
+        let rate = figures::number(cpu.usage_core_nano_seconds.as_ref()).and_then(|used| api.stats.rate(id, now, used));
+        cpu.usage_nano_cores = rate.map(|value| UInt64Value { value });
+    }
+    Ok(figures)
 }
 
 /// What is not known is left out. The document is as deep as it is written above.
@@ -265,7 +281,7 @@ fn file_system(fs: &FileSystem, used: Option<u64>, time: &str) -> Value {
 pub(super) fn by_pod(stats: &[ContainerStats]) -> BTreeMap<&str, Vec<&ContainerStats>> {
     let mut by_pod: BTreeMap<&str, Vec<&ContainerStats>> = BTreeMap::new();
     for one in stats {
-        if let Some(uid) = one.attributes.as_ref().and_then(|attributes| attributes.labels.get(POD_UID)) {
+        if let Some(uid) = one.attributes.as_ref().and_then(|attributes| attributes.labels.get(labels::POD_UID)) {
             by_pod.entry(uid).or_default().push(one);
         }
     }
@@ -273,8 +289,8 @@ pub(super) fn by_pod(stats: &[ContainerStats]) -> BTreeMap<&str, Vec<&ContainerS
 }
 
 pub(super) fn name_of(stats: &ContainerStats) -> &str {
-    let labels = stats.attributes.as_ref().map(|attributes| &attributes.labels);
-    labels.and_then(|labels| labels.get(CONTAINER)).map(String::as_str).unwrap_or_default()
+    let own = stats.attributes.as_ref().map(|attributes| &attributes.labels);
+    own.and_then(|own| own.get(labels::CONTAINER_NAME)).map(String::as_str).unwrap_or_default()
 }
 
 /// When a container that runs was started.
@@ -348,7 +364,7 @@ fn container_stats(status: &PodStatus, stats: &ContainerStats, time: &str, exten
 /// How long a container's tasks waited, by its group.
 fn put_pressures_of_group(api: &Api, pod: &Pod, stats: &ContainerStats, shown: &mut Map<String, Value>, time: &str) {
     let id = stats.attributes.as_ref().map(|own| own.id.as_str()).unwrap_or_default();
-    let Some(group) = super::cadvisor::container_group(api, pod, id) else { return };
+    let Some(group) = super::cadvisor::container_group(&api.stats.groups, pod, id) else { return };
     let Ok(usage) = api.stats.groups.cgroups().usage(&group) else { return };
     let psi = usage.pressures;
     shown.extend(psi.io.map(|io| ("io".to_owned(), json!({"time": time, "psi": stalls(io)}))));

@@ -34,7 +34,7 @@ const SET: StreamSet = StreamSet { stdin: true, stdout: true, stderr: false, tty
 const MANIFEST: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: main, image: \
                         'docker.io/library/app:1'}]}\n";
 
-struct Nothing;
+pub(super) struct Nothing;
 
 #[async_trait]
 impl Gauge for Nothing {
@@ -48,11 +48,11 @@ impl Gauge for Nothing {
 }
 
 /// A server for one running pod, and a runtime's streaming server.
-struct Node {
-    runtime: FakeRuntime,
-    tasks: TaskGroup,
+pub(super) struct Node {
+    pub(super) runtime: FakeRuntime,
+    pub(super) tasks: TaskGroup,
     address: std::net::SocketAddr,
-    uid: String,
+    pub(super) uid: String,
     _root: tempfile::TempDir,
 }
 
@@ -65,7 +65,7 @@ impl Node {
         Self::start_as(translates, |api| Api { config: Arc::new(config), ..api }).await
     }
 
-    async fn start_as(translates: bool, change: impl FnOnce(Api) -> Api) -> Self {
+    pub(super) async fn start_as(translates: bool, change: impl FnOnce(Api) -> Api) -> Self {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(root.path().join("manifests")).unwrap();
         std::fs::write(root.path().join("manifests/web.yaml"), MANIFEST).unwrap();
@@ -97,7 +97,7 @@ impl Node {
     }
 
     /// The body of an answer.
-    async fn get(&self, path: &str) -> String {
+    pub(super) async fn get(&self, path: &str) -> String {
         let mut connection = TcpStream::connect(self.address).await.unwrap();
         let request = format!("GET {path} HTTP/1.0\r\nhost: node1\r\nconnection: close\r\n\r\n");
         connection.write_all(request.as_bytes()).await.unwrap();
@@ -137,7 +137,13 @@ fn serve(tasks: &TaskGroup, handler: Arc<dyn Handler>) -> std::net::SocketAddr {
     Server::new(handler, Security::Plain).spawn(tasks, listener).unwrap().address()
 }
 
-fn api(engine: PodEngine, runtime: Arc<FakeRuntime>, clock: SharedClock, tasks: &TaskGroup, translates: bool) -> Api {
+pub(super) fn api(
+    engine: PodEngine,
+    runtime: Arc<FakeRuntime>,
+    clock: SharedClock,
+    tasks: &TaskGroup,
+    translates: bool,
+) -> Api {
     let (metrics, slis) = (Metrics::new(MetricsOptions::default()), Metrics::new(MetricsOptions::default()));
     let names = CgroupNames::new(Driver::Cgroupfs, "/").unwrap();
     let groups = CgroupSettings::new(names, true, true, Duration::from_millis(100), -1);
