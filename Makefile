@@ -34,11 +34,27 @@ up: deps build images ## Bring a cluster up on this machine (NODES=2 for more no
 down: ## Take it down again; PURGE=1 removes its data, too
 	$(BIN)/coxswain down $(if $(PURGE),--purge) --bin-dir=$(BIN) $(UP_FLAGS)
 
+# Where those functions lie together that run while nothing happens: once the binary is linked its own names are known, and it
+# is linked again with them first. The linker of this platform can do it, the others' not all.
+HOT := $(and $(filter x86_64,$(shell uname -m)),$(patsubst bins/%/hot-code.txt,%,$(wildcard bins/*/hot-code.txt)))
+ORDERED := COXSWAIN_LINK_ORDER=$(BIN) $(CARGO) build --locked --release
+define order_code
+	nm --format=posix $(BIN)/$(1) | $(CARGO) xtask hot-code order bins/$(1)/hot-code.txt >$(BIN)/$(1).order.new
+	cmp -s $(BIN)/$(1).order.new $(BIN)/$(1).order || mv $(BIN)/$(1).order.new $(BIN)/$(1).order
+	$(ORDERED) -p bin-$(1)
+
+endef
+
 # Says what takes long before it does, and how long it took.
 build: ## Build the binaries in release mode
 	@echo "==> building in release mode: some 8 minutes on two cores the first time, then only what has changed"
-	@begin=$$(date +%s); $(CARGO) build --locked --release $(foreach bin,$(BINS),-p bin-$(bin)) || exit; \
+	@begin=$$(date +%s); $(ORDERED) $(foreach bin,$(BINS),-p bin-$(bin)) || exit; \
 	took=$$(($$(date +%s) - begin)); echo "==> built in $$((took / 60)) min $$((took % 60)) s"
+	@$(foreach bin,$(HOT),$(call order_code,$(bin)))
+
+hot-code: build images ## See anew which functions an idle kubelet runs, for `make build` (as root; needs valgrind)
+	$(CARGO) build --locked --release -p bench --bin bench-up
+	hack/hot-code.sh $(BIN) $(IMAGES)
 
 images: build ## Build the images that nodes start with
 	hack/images.sh build $(IMAGES)

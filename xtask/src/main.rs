@@ -3,6 +3,7 @@
 mod additions;
 mod component_image;
 mod dependencies;
+mod hot_code;
 mod images;
 mod layers;
 mod metadata;
@@ -21,7 +22,8 @@ const USAGE: &str = "usage: cargo xtask TASK
   additions [--all] add a kind, a version, a controller and plugins in a copy of the tree, and see that they work there
   mutants [NAME]   plant the bugs of tests/mutants, and see that the tests catch each
   images           pack the test images (hack/images.sh calls this)
-  component-image  pack a binary of the project as an image";
+  component-image  pack a binary of the project as an image
+  hot-code         which functions of a program lie together in its file (make build calls this)";
 
 fn main() -> ExitCode {
     match run() {
@@ -42,6 +44,7 @@ fn run() -> Result<()> {
             additions::run(&root, arguments.next().as_deref() == Some("--all"))
         }
         Some("component-image") => component_image::run(arguments),
+        Some("hot-code") => hot_code::run(arguments),
         Some("images") => images::run(arguments),
         Some("mutants") => {
             let root = metadata::workspace_root(&metadata::load()?)?;

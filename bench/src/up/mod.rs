@@ -20,8 +20,8 @@ use crate::sample::Samples;
 use cluster::Cluster;
 use dense::Bursts;
 
-/// How long a cluster is left alone before its memory counts.
-const SETTLE: Duration = Duration::from_secs(20);
+/// How long a cluster is left alone before its memory counts: what only the start needed is let go of after a minute.
+const SETTLE: Duration = Duration::from_secs(75);
 const MIB: f64 = 1024.0 * 1024.0;
 
 /// What is measured together, with the limit in MiB.
