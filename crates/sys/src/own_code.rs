@@ -1,11 +1,16 @@
 //! The program's own code in memory.
 
 use std::ffi::c_void;
+use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use rustix::mm::{Advice, madvise};
+use rustix::param::page_size;
+
+const PAGEMAP_ENTRY_BYTES: usize = 8;
 
 /// A range of addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,26 +39,36 @@ pub fn let_go() {
 
 fn constants() -> io::Result<Vec<Range>> {
     let program = std::fs::read_link("/proc/self/exe")?;
-    Ok(untouched(&std::fs::read("/proc/self/smaps")?, &program))
+    let pages = File::open("/proc/self/pagemap")?;
+    let mut found = mapped(&std::fs::read("/proc/self/maps")?, &program);
+    found.retain(|range| is_of_file(&pages, *range).unwrap_or(false));
+    Ok(found)
 }
 
-/// The ranges that the program's file is mapped to, that cannot be written and that nothing was written to: not what was
-/// relocated at the start, and no code that a debugger or a probe has put something into.
-fn untouched(smaps: &[u8], program: &Path) -> Vec<Range> {
-    let mut found = Vec::new();
-    let mut candidate = None;
-    for line in smaps.split(|byte| *byte == b'\n') {
-        if let Some(mapping) = Mapping::parse(line) {
-            candidate =
-                (mapping.is_constant && mapping.file == program.as_os_str().as_bytes()).then_some(mapping.range);
-        } else if line.starts_with(b"Anonymous:") {
-            found.extend(candidate.take().filter(|_| line.split(|byte| *byte == b' ').any(|word| word == b"0")));
-        }
-    }
-    found
+/// The ranges that the program's file is mapped to and that cannot be written.
+fn mapped(maps: &[u8], program: &Path) -> Vec<Range> {
+    let mappings = maps.split(|byte| *byte == b'\n').filter_map(Mapping::parse);
+    let own = mappings.filter(|mapping| mapping.is_constant && mapping.file == program.as_os_str().as_bytes());
+    own.map(|mapping| mapping.range).collect()
 }
 
-/// The first line of what the kernel tells of a mapping: `start-end perms offset dev inode  file`.
+/// Whether all pages of a range that are in memory are the file's: not what was relocated at the start, and no code that a
+/// debugger or a probe has put something into. What the kernel tells of whole mappings would have it walk through all memory.
+fn is_of_file(pages: &File, range: Range) -> io::Result<bool> {
+    let mut entries = vec![0; range.bytes / page_size() * PAGEMAP_ENTRY_BYTES];
+    let offset = range.start / page_size() * PAGEMAP_ENTRY_BYTES;
+    pages.read_exact_at(&mut entries, u64::try_from(offset).map_err(io::Error::other)?)?;
+    let (entries, _) = entries.as_chunks();
+    Ok(entries.iter().all(|entry| is_file_page(u64::from_ne_bytes(*entry))))
+}
+
+/// What `/proc/PID/pagemap` tells of a page.
+const fn is_file_page(entry: u64) -> bool {
+    let (present, swapped, of_file) = (entry >> 63 & 1 == 1, entry >> 62 & 1 == 1, entry >> 61 & 1 == 1);
+    !swapped && (!present || of_file)
+}
+
+/// A line of `/proc/PID/maps`: `start-end perms offset dev inode  file`.
 struct Mapping<'a> {
     range: Range,
     /// Whether it is private and cannot be written.
@@ -77,34 +92,39 @@ impl<'a> Mapping<'a> {
 mod tests {
     use super::*;
 
-    const SMAPS: &str = "\
+    const MAPS: &str = "\
 55d0a0000000-55d0a0100000 r--p 00000000 fe:00 1234                       /opt/a program (deleted)
-Size:               1024 kB
-Anonymous:             0 kB
-VmFlags: rd mr mw me sd
 55d0a0100000-55d0a0300000 r-xp 00100000 fe:00 1234                       /opt/a program (deleted)
-Anonymous:             0 kB
-55d0a0300000-55d0a0400000 r-xp 00300000 fe:00 1234                       /opt/a program (deleted)
-Anonymous:             4 kB
-55d0a0400000-55d0a0500000 r--p 00400000 fe:00 1234                       /opt/a program (deleted)
-Anonymous:          1024 kB
 55d0a0500000-55d0a0600000 rw-p 00500000 fe:00 1234                       /opt/a program (deleted)
-Anonymous:             0 kB
 55d0a0600000-55d0a0700000 r--s 00600000 fe:00 1234                       /opt/a program (deleted)
-Anonymous:             0 kB
 7f0000000000-7f0000100000 r-xp 00000000 fe:00 77                         /lib/libc.so.6
-Anonymous:             0 kB
 7f0000200000-7f0000300000 r--p 00000000 00:00 0 
-Anonymous:             0 kB
 x-y r--p 00000000 fe:00 1234                       /opt/a program (deleted)
-Anonymous:             0 kB
 ";
 
     #[test]
-    fn what_cannot_be_written_and_was_not_is_let_go_of() {
-        let ranges = untouched(SMAPS.as_bytes(), Path::new("/opt/a program (deleted)"));
+    fn what_of_the_program_cannot_be_written_is_found() {
+        let ranges = mapped(MAPS.as_bytes(), Path::new("/opt/a program (deleted)"));
         let expected = [(0x55d0_a000_0000, 1 << 20), (0x55d0_a010_0000, 2 << 20)];
         assert_eq!(ranges, expected.map(|(start, bytes)| Range { start, bytes }));
+    }
+
+    #[test]
+    fn pages_that_are_the_process_s_own_are_seen() {
+        for (entry, is_files) in [
+            (0, true),
+            (0xa000_0000_0012_3456, true),
+            (0x8000_0000_0012_3456, false),
+            (0x4000_0000_0000_0001, false),
+            (0x0080_0000_0000_0000, true),
+        ] {
+            assert_eq!(is_file_page(entry), is_files, "{entry:x}");
+        }
+        // What was relocated lies in the program's file, too, and cannot be written any more.
+        let maps = std::fs::read("/proc/self/maps").unwrap();
+        let all = mapped(&maps, &std::fs::read_link("/proc/self/exe").unwrap());
+        let kept = constants().unwrap();
+        assert!(!kept.is_empty() && kept.len() < all.len(), "{kept:?} of {all:?}");
     }
 
     #[test]
