@@ -1,6 +1,8 @@
 //! The build script of binaries with a list of hot code: has the linker lay functions in the order of a file, if there is
 //! one. `make build` makes it from the list and from the binary that was linked without (`cargo xtask hot-code`).
 
+#![expect(clippy::print_stdout, reason = "cargo reads it")]
+
 use std::path::Path;
 
 /// The directory of the files `BINARY.order`. The linker must be lld, as it is on the platforms where `make` sets it.
