@@ -74,7 +74,8 @@ fn order<'a>(symbols: &'a str, wanted: &BTreeSet<u32>) -> Vec<&'a str> {
     functions.filter(|name| wanted.contains(&fingerprint(name))).collect()
 }
 
-/// FNV-1a of a name without the parts that another build of the same function has otherwise.
+/// FNV-1a of a name without the parts that another build of the same function has otherwise. Not `component_helpers::fnv`,
+/// behind which all kinds of the API would be built for every task here.
 fn fingerprint(name: &str) -> u32 {
     stable(name).bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 /// From one look at the memory of a thread to the next: a look goes through all pages that the thread holds.
 const BETWEEN_THREADS: Duration = Duration::from_secs(10);
-/// From one look at the memory of the process to the next: what is needed again after it costs a thousandth of a second.
+/// From one look at the memory of the process to the next, at the least, by a thread that looks at its own: what is needed again after it costs a thousandth of a second.
 const BETWEEN_PROCESS: Duration = Duration::from_mins(1);
 
 thread_local! {
@@ -31,10 +31,11 @@ impl Idle {
     /// Now and then has memory let go of that is not used: the thread may sleep for long, and nobody else can do it then.
     pub(crate) fn before_sleep(&self) {
         let now = Instant::now();
-        if LOOKED.get().is_none_or(|looked| is_due(looked, now, BETWEEN_THREADS)) {
-            LOOKED.set(Some(now));
-            (self.tidy.thread)();
+        if !LOOKED.get().is_none_or(|looked| is_due(looked, now, BETWEEN_THREADS)) {
+            return;
         }
+        LOOKED.set(Some(now));
+        (self.tidy.thread)();
         // Who finds it locked knows that another thread looks already.
         let Some(mut looked) = self.process_looked.try_lock() else { return };
         if is_due(*looked, now, BETWEEN_PROCESS) {
@@ -65,7 +66,7 @@ mod tests {
             process: || _ = PROCESS.fetch_add(1, Ordering::Relaxed),
         });
         for (seconds, thread, process) in
-            [(0, 1, 0), (0, 1, 0), (9, 1, 0), (1, 2, 0), (49, 3, 0), (1, 3, 1), (1, 3, 1), (59, 4, 2)]
+            [(0, 1, 0), (0, 1, 0), (9, 1, 0), (1, 2, 0), (49, 3, 0), (9, 3, 0), (1, 4, 1), (1, 4, 1), (59, 5, 2)]
         {
             tokio::time::advance(Duration::from_secs(seconds)).await;
             idle.before_sleep();
