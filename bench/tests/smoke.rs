@@ -194,7 +194,13 @@ fn bench_volumes_sees_every_pod_run() {
     let directory = directory.to_str().expect("a path that is text");
     let found = figures(env!("CARGO_BIN_EXE_bench-volumes"), &["--quick", "--bin-dir", directory]);
     let wanted = [
+        "volumes-paced-to-running",
+        "volumes-paced-pod-to-running",
+        "volumes-paced-apiserver-cpu",
+        "volumes-paced-scheduler-cpu",
+        "volumes-paced-controllers-cpu",
         "volumes-to-running",
+        "volumes-pod-to-running",
         "volumes-apiserver-cpu",
         "volumes-scheduler-cpu",
         "volumes-controllers-cpu",
