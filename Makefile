@@ -37,18 +37,20 @@ down: ## Take it down again; PURGE=1 removes its data, too
 # Where those functions lie together that run while nothing happens: once the binary is linked its own names are known, and it
 # is linked again with them first. The linker of this platform can do it, the others' not all.
 HOT := $(and $(filter x86_64,$(shell uname -m)),$(patsubst bins/%/hot-code.txt,%,$(wildcard bins/*/hot-code.txt)))
-ORDERED := COXSWAIN_LINK_ORDER=$(BIN) $(CARGO) build --locked --release
+# All of them each time: a crate built for one binary alone has other features, and so its functions other names.
+ORDERED := COXSWAIN_LINK_ORDER=$(BIN) $(CARGO) build --locked --release $(foreach bin,$(BINS),-p bin-$(bin))
 define order_code
 	nm --format=posix $(BIN)/$(1) | $(CARGO) xtask hot-code order bins/$(1)/hot-code.txt >$(BIN)/$(1).order.new
 	cmp -s $(BIN)/$(1).order.new $(BIN)/$(1).order || mv $(BIN)/$(1).order.new $(BIN)/$(1).order
-	$(ORDERED) -p bin-$(1)
+	$(ORDERED)
+	nm --format=posix $(BIN)/$(1) | $(CARGO) xtask hot-code laid $(BIN)/$(1).order
 
 endef
 
 # Says what takes long before it does, and how long it took.
 build: ## Build the binaries in release mode
 	@echo "==> building in release mode: some 8 minutes on two cores the first time, then only what has changed"
-	@begin=$$(date +%s); $(ORDERED) $(foreach bin,$(BINS),-p bin-$(bin)) || exit; \
+	@begin=$$(date +%s); $(ORDERED) || exit; \
 	took=$$(($$(date +%s) - begin)); echo "==> built in $$((took / 60)) min $$((took % 60)) s"
 	@$(foreach bin,$(HOT),$(call order_code,$(bin)))
 

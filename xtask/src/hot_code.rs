@@ -12,12 +12,15 @@ use std::io::Read as _;
 use anyhow::{Context, Result, bail};
 
 const USAGE: &str = "usage: valgrind's record | cargo xtask hot-code record
-       nm --format=posix PROGRAM | cargo xtask hot-code order LIST";
+       nm --format=posix PROGRAM | cargo xtask hot-code order LIST
+       nm --format=posix PROGRAM | cargo xtask hot-code laid ORDER";
 /// A list of which less than this part is found is to be made anew.
 const WORN_OUT: usize = 2;
+/// How much longer the stretch may be on which functions lie than they are: they begin at multiples of some bytes.
+const SPREAD: u64 = 2;
 
 /// Prints the list for a record of `valgrind --tool=callgrind --demangle=no`, or what of a list a program has, by the names
-/// that its linker knows. Either is read from standard input.
+/// that its linker knows; or sees to it that the linker has laid them together. Either is read from standard input.
 pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> Result<()> {
     let mut input = Vec::new();
     std::io::stdin().read_to_end(&mut input).context("reading standard input")?;
@@ -36,6 +39,10 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> Result<()> {
                 ));
             }
             print(&found.join("\n"))
+        }
+        (Some("laid"), Some(path)) => {
+            let order = std::fs::read_to_string(&path).with_context(|| path.clone())?;
+            check_laid(&input, &order).with_context(|| path.clone())
         }
         _ => bail!("{USAGE}"),
     }
@@ -72,6 +79,35 @@ fn order<'a>(symbols: &'a str, wanted: &BTreeSet<u32>) -> Vec<&'a str> {
         rest.starts_with(['t', 'T', 'w', 'W']).then_some(name)
     });
     functions.filter(|name| wanted.contains(&fingerprint(name))).collect()
+}
+
+/// Fails unless all functions of an order lie together in a program.
+fn check_laid(symbols: &str, order: &str) -> Result<()> {
+    let wanted = order.lines().filter(|line| !line.is_empty()).collect::<BTreeSet<_>>();
+    let (mut found, mut length, mut first, mut end) = (0, 0, u64::MAX, 0);
+    for (name, address, size) in symbols.lines().filter_map(function) {
+        if wanted.contains(name) {
+            (found, length) = (found + 1, length + size);
+            (first, end) = (first.min(address), end.max(address + size));
+        }
+    }
+    if found < wanted.len() {
+        bail!("{found} of {} functions are in the program: it was built in another way since", wanted.len());
+    }
+    let stretch = end.saturating_sub(first);
+    if stretch > SPREAD * length {
+        bail!("{length} bytes of functions lie on a stretch of {stretch}: the linker did not lay them together");
+    }
+    Ok(())
+}
+
+/// Name, address and size of a function, of a line of `nm --format=posix`.
+fn function(line: &str) -> Option<(&str, u64, u64)> {
+    let mut words = line.split(' ');
+    let (name, kind) = (words.next()?, words.next()?);
+    let mut number = || words.next().and_then(|word| u64::from_str_radix(word, 16).ok());
+    let (address, size) = (number()?, number().unwrap_or_default());
+    matches!(kind, "t" | "T" | "w" | "W").then_some((name, address, size))
 }
 
 /// FNV-1a of a name without the parts that another build of the same function has otherwise. Not `component_helpers::fnv`,
@@ -137,6 +173,22 @@ mod tests {
                        _RNvCsBbb_3foo3run d 50 8\nmemcpy U\n";
         let found = order(symbols, &parse(&list).unwrap());
         assert_eq!(found, ["_RNvCsBbb_3foo3run", "_RNvCsBbb_3foo6called"]);
+    }
+
+    #[test]
+    fn functions_have_to_lie_together() {
+        for (symbols, order, complaint) in [
+            ("a t 100 40\nb T 150 20\nc t 9000 10\n", "a\nb\n", None),
+            ("a t 100 40\nc t 9000 10\n", "a\nb\n", Some("1 of 2 functions are in the program")),
+            ("a t 100 40\nb d 150 20\n", "a\nb\n", Some("1 of 2 functions are in the program")),
+            ("a t 100 40\nb T 9000 20\n", "a\nb\n", Some("96 bytes of functions lie on a stretch of 36640")),
+            ("a t 100 40\n", "", None),
+        ] {
+            let told = check_laid(symbols, order).err().map(|error| error.to_string());
+            let is_so =
+                told.as_deref().zip(complaint).map_or(told.as_deref() == complaint, |(told, it)| told.starts_with(it));
+            assert!(is_so, "{symbols}: {told:?}");
+        }
     }
 
     #[test]
