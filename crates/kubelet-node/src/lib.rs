@@ -21,3 +21,4 @@ mod state_file;
 pub mod topology;
 pub mod turns;
 pub mod user_namespaces;
+pub mod versions;

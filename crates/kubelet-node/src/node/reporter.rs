@@ -18,6 +18,7 @@ use super::status::{self, Observed};
 use super::{AddressSource, Facts, NodeSettings, NodeState, Start, addresses, image_list, patch, reference};
 use crate::devices::Devices;
 use crate::interfaces::{Events, Level, NodeView as _};
+use crate::versions::is_newer;
 
 /// Attempts of one update; later ones read the object first.
 const TRIES: usize = 5;
@@ -222,7 +223,7 @@ impl Reporter {
     /// lag behind.
     fn is_changed(&self, old: &Node, new: &Node) -> bool {
         let memory = self.memory.0.lock();
-        let base = memory.last.as_ref().filter(|last| newer(last, old)).unwrap_or(old);
+        let base = memory.last.as_ref().filter(|last| is_newer(&last.metadata, &old.metadata)).unwrap_or(old);
         patch::differs(&base.status, &new.status)
     }
 
@@ -310,13 +311,6 @@ impl Reporter {
         }
         memory.images.clone()
     }
-}
-
-/// Whether one state of an object is newer than another. The versions are counters in practice; where they are not,
-/// the cache wins.
-fn newer(one: &Node, other: &Node) -> bool {
-    let version = |node: &Node| node.metadata.resource_version.parse::<u64>().ok();
-    version(one) > version(other)
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use api_machinery::time::Time;
 use api_machinery::value::{Value, struct_to_map};
 use api_types::core_v1::{Pod, PodStatus};
 use base::SharedClock;
-use client::{Client, Patch};
+use client::{Client, ClientError, Patch};
+use kubelet_node::versions::is_newer;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -47,6 +48,8 @@ struct Entry {
     changed: Instant,
     /// The version that could not be sent last, and when.
     failed: Option<(u64, Instant)>,
+    /// The pod as the API server answered last, while the watch does not show it yet.
+    answered: Option<Arc<Pod>>,
 }
 
 impl Entry {
@@ -56,6 +59,11 @@ impl Entry {
 
     fn rests(&self) -> bool {
         self.failed.is_some_and(|(version, at)| version == self.version && at.elapsed() < REST)
+    }
+
+    /// Forgets the API server's answer where the watch has come as far.
+    fn catch_up(&mut self, in_api: &Pod) {
+        self.answered.take_if(|answered| !is_newer(&answered.metadata, &in_api.metadata));
     }
 }
 
@@ -89,7 +97,8 @@ impl StatusBoard {
             None => {
                 let changed = Instant::now();
                 let (pod, status) = (Arc::clone(pod), Arc::new(status));
-                let entry = Entry { pod, status, version: 1, sent: 0, finished: false, changed, failed: None };
+                let (version, sent, finished) = (1, 0, false);
+                let entry = Entry { pod, status, version, sent, finished, changed, failed: None, answered: None };
                 entries.insert(entry.pod.metadata.uid.clone(), entry);
             }
         }
@@ -102,6 +111,7 @@ impl StatusBoard {
     pub(crate) fn renew(&self, pod: &Arc<Pod>) {
         if let Some(entry) = self.entries.lock().get_mut(&pod.metadata.uid) {
             entry.pod = Arc::clone(pod);
+            entry.catch_up(pod);
         }
     }
 
@@ -159,26 +169,24 @@ impl StatusBoard {
     }
 
     async fn send(&self, client: &Client, store: &PodStore, liveness: &dyn Liveness, uid: &str) {
-        let Some((pod, status, version, finished)) = self
-            .entries
-            .lock()
-            .get(uid)
-            .map(|entry| (Arc::clone(&entry.pod), Arc::clone(&entry.status), entry.version, entry.finished))
-        else {
-            return;
-        };
-        let fixed = is_static(&pod);
-        if fixed && store.mirror_of(&pod).is_none() {
+        let Some((letter, version)) = self.letter(store, uid) else { return };
+        let pod = &letter.pod;
+        if is_static(pod) && letter.there.is_none() {
             // Without a mirror the status stays here.
             return;
         }
-        match self.send_status(client, &pod, fixed, &status, liveness.could_run(uid), finished).await {
-            Ok(Sent::Current) => {
+        match self.send_letter(client, &letter, liveness.could_run(uid)).await {
+            Ok(Sent::Current(answered)) => {
                 if let Some(entry) = self.entries.lock().get_mut(uid) {
                     if version > entry.sent {
                         self.metrics.status_sync.with(&[]).observe(entry.changed.elapsed().as_secs_f64());
                     }
                     entry.sent = entry.sent.max(version);
+                    entry.failed = None;
+                    entry.answered = answered.map(Arc::new).or(entry.answered.take());
+                    if let Some(in_api) = store.in_api(&letter.pod) {
+                        entry.catch_up(&in_api);
+                    }
                 }
             }
             Ok(Sent::Replaced) => drop(self.entries.lock().remove(uid)),
@@ -191,34 +199,77 @@ impl StatusBoard {
         }
     }
 
-    async fn send_status(
+    /// What there is to send of a pod, and its version.
+    fn letter(&self, store: &PodStore, uid: &str) -> Option<(Letter, u64)> {
+        let entries = self.entries.lock();
+        let entry = entries.get(uid)?;
+        let (in_api, answered) = (store.in_api(&entry.pod), entry.answered.as_ref());
+        let there = match (in_api, answered) {
+            (Some(in_api), Some(answered)) if is_newer(&answered.metadata, &in_api.metadata) => {
+                Some(Arc::clone(answered))
+            }
+            (in_api, _) => in_api,
+        };
+        let (pod, status, finished) = (Arc::clone(&entry.pod), Arc::clone(&entry.status), entry.finished);
+        Some((Letter { pod, status, finished, there, is_doubted: entry.failed.is_some() }, entry.version))
+    }
+
+    /// Sends the differences from what is known of the API server's pod. Upstream reads it first each time; here that is done
+    /// where the server does not agree: what others changed meanwhile is seen when the watch shows it.
+    async fn send_letter(&self, client: &Client, letter: &Letter, could_run: bool) -> Result<Sent, ClientError> {
+        if let Some(there) = letter.there.as_ref().filter(|_| !letter.is_doubted) {
+            match self.send_to(client, letter, there, could_run).await {
+                // Another pod has the name, or none.
+                Err(error) if error.is_conflict() || error.is_not_found() => {}
+                sent => return sent,
+            }
+        }
+        let pods = client.namespaced::<Pod>(&letter.pod.metadata.namespace);
+        match pods.get_opt(&letter.pod.metadata.name).await? {
+            None => Ok(Sent::Current(None)),
+            Some(there) if !is_static(&letter.pod) && there.metadata.uid != letter.pod.metadata.uid => {
+                Ok(Sent::Replaced)
+            }
+            Some(there) => self.send_to(client, letter, &there, could_run).await,
+        }
+    }
+
+    async fn send_to(
         &self,
         client: &Client,
-        pod: &Pod,
-        fixed: bool,
-        status: &PodStatus,
+        letter: &Letter,
+        there: &Pod,
         could_run: bool,
-        finished: bool,
-    ) -> Result<Sent, client::ClientError> {
-        let pods = client.namespaced::<Pod>(&pod.metadata.namespace);
-        let Some(mut there) = pods.get_opt(&pod.metadata.name).await? else { return Ok(Sent::Current) };
-        if !fixed && there.metadata.uid != pod.metadata.uid {
-            return Ok(Sent::Replaced);
-        }
-        let wanted = merge(&there.status, status, could_run, Time::from(self.clock.wall()));
-        if let Some(body) = patch(&there, &wanted) {
-            there = pods.patch_status(&pod.metadata.name, &Patch::Strategic(body)).await?;
-        }
-        if deletable(&there, finished) {
+    ) -> Result<Sent, ClientError> {
+        let pods = client.namespaced::<Pod>(&letter.pod.metadata.namespace);
+        let wanted = merge(&there.status, &letter.status, could_run, Time::from(self.clock.wall()));
+        let answered = match patch(there, &wanted) {
+            Some(body) => Some(pods.patch_status(&letter.pod.metadata.name, &Patch::Strategic(body)).await?),
+            None => None,
+        };
+        let there = answered.as_ref().unwrap_or(there);
+        if deletable(there, letter.finished) {
             let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
             pods.delete_this(&there.metadata, options).await?;
         }
-        Ok(Sent::Current)
+        Ok(Sent::Current(answered))
     }
 }
 
+/// What there is to send of a pod.
+struct Letter {
+    pod: Arc<Pod>,
+    status: Arc<PodStatus>,
+    finished: bool,
+    /// The pod as the API server has it, as far as is known.
+    there: Option<Arc<Pod>>,
+    /// The last that was sent was refused, maybe because of what is not known.
+    is_doubted: bool,
+}
+
 enum Sent {
-    Current,
+    /// The server has it, and answered so if there was a difference.
+    Current(Option<Pod>),
     /// Another pod has the name by now.
     Replaced,
 }
@@ -413,6 +464,59 @@ mod tests {
         assert!(board.due(&store, false).is_empty());
         board.set(&pod, status("Failed", "True"));
         assert_eq!(board.due(&store, false), ["u"]);
+    }
+
+    /// The pod as the API server has it, with the version that comes next.
+    fn there(version: &str, status: PodStatus) -> Arc<Pod> {
+        let mut pod = Pod { status, ..Pod::default() };
+        (pod.metadata.uid, pod.metadata.name, pod.metadata.namespace) = ("u".into(), "web".into(), "test".into());
+        pod.metadata.resource_version = version.into();
+        Arc::new(pod)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_is_read_where_the_server_does_not_agree() {
+        // (what the server says to the change, the requests, by method, with what is left to send)
+        let cases: [(&[u16], &str, bool); 4] = [
+            (&[], "PATCH", false),
+            (&[409], "PATCH GET PATCH", false),
+            (&[404], "PATCH GET PATCH", false),
+            (&[500], "PATCH", true),
+        ];
+        for (failures, expected, is_left) in cases {
+            let server = client::fake::FakeServer::new();
+            let pod = there("", status("Pending", "False"));
+            server.put("v1/pods", api_machinery::value::Value::Object(struct_to_map(&*pod)));
+            server.fail_next("PATCH", failures);
+            let board = StatusBoard::new(Arc::default(), base::TokioClock::shared(), KubeletMetrics::unseen());
+            let store = PodStore::default();
+            store.put(&pod);
+            board.set(&pod, status("Running", "True"));
+            board.send(&server.client(), &store, &Stopped, "u").await;
+            let requests = server.requests();
+            let methods: Vec<&str> = requests.iter().filter_map(|request| request.split(' ').next()).collect();
+            assert_eq!((methods.join(" ").as_str(), board.entries.lock()["u"].is_unsent()), (expected, is_left));
+            assert_eq!(server.objects("v1/pods")[0]["status"]["phase"] == "Running", !is_left);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn differences_are_those_from_the_latest_state() {
+        let board = StatusBoard::new(Arc::default(), base::TokioClock::shared(), KubeletMetrics::unseen());
+        let store = PodStore::default();
+        let phase = |board: &StatusBoard| board.letter(&store, "u").unwrap().0.there.unwrap().status.phase.clone();
+        store.put(&there("5", status("Pending", "False")));
+        board.set(&there("5", PodStatus::default()), status("Running", "True"));
+        assert_eq!(phase(&board), "Pending");
+        board.entries.lock().get_mut("u").unwrap().answered = Some(there("7", status("Running", "True")));
+        assert_eq!(phase(&board), "Running", "the watch is behind");
+        store.put(&there("6", status("Pending", "True")));
+        board.renew(&there("6", status("Pending", "True")));
+        assert_eq!(phase(&board), "Running");
+        store.put(&there("8", status("Failed", "True")));
+        assert_eq!(phase(&board), "Failed");
+        board.renew(&there("8", status("Failed", "True")));
+        assert!(board.entries.lock()["u"].answered.is_none(), "it is kept no longer than it is needed");
     }
 
     #[tokio::test(start_paused = true)]
