@@ -7,7 +7,7 @@
 
 mod feed;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
@@ -21,9 +21,10 @@ use tokio::time::Instant;
 
 use crate::metrics::KubeletMetrics;
 use crate::runtime::cache::{Outline, RuntimeCache};
-use crate::runtime::inspect::{inspect_listed, of_event};
+use crate::runtime::inspect::{inspect_listed, inspect_made, of_event};
 use crate::runtime::labels;
 use crate::runtime::record::{RecordState, RuntimePod};
+use crate::runtime::sync::Made;
 use crate::runtime::text::go_duration;
 use feed::{Feed, Word};
 
@@ -163,7 +164,7 @@ impl Pleg {
         let now = Instant::now();
         let pod = of_event(&uid, &sandbox, event.containers_statuses, last.as_deref()).await;
         // What is newer stays, and is told all the same: the loop may not know of it.
-        let pod = self.cache.put(&uid, pod, now.checked_sub(age).unwrap_or(now));
+        let (pod, _) = self.cache.put(&uid, pod, now.checked_sub(age).unwrap_or(now));
         self.tell(&uid, &self.cache.outline(&uid), outline_of(&pod));
     }
 
@@ -177,10 +178,17 @@ impl Pleg {
     pub(crate) async fn relist(&self) -> Result<(), CriError> {
         let at = Instant::now();
         let listed = self.list().await?;
+        let mut unread = HashSet::new();
         for (uid, pod) in &listed {
-            if !self.cache.is_outlined_as(uid, pod.parts().into_iter()) {
+            if self.cache.is_outlined_as(uid, pod.parts().into_iter()) {
+                continue;
+            }
+            let is_read = !self.cache.is_held(uid) && {
                 let (sandboxes, containers) = pod.whole()?;
-                self.compare(uid, &sandboxes, &containers, at, false).await;
+                self.compare(uid, &sandboxes, &containers, at, false).await
+            };
+            if !is_read {
+                unread.insert(uid.clone());
             }
         }
         for uid in self.cache.outlined_but_for(|uid| listed.contains_key(uid)) {
@@ -190,7 +198,7 @@ impl Pleg {
             self.metrics.pleg_interval.with(&[]).observe((at - last).as_secs_f64());
         }
         self.metrics.pleg_duration.with(&[]).observe(at.elapsed().as_secs_f64());
-        self.cache.relisted(at);
+        self.cache.relisted(at, unread);
         Ok(())
     }
 
@@ -219,7 +227,7 @@ impl Pleg {
         let filter = node_api::cri::v1::ContainerFilter { label_selector: selector, ..Default::default() };
         let containers = self.runtime.list_containers(Some(filter)).await;
         match (sandboxes, containers) {
-            (Ok(sandboxes), Ok(containers)) => self.compare(uid, &sandboxes, &containers, at, true).await,
+            (Ok(sandboxes), Ok(containers)) => drop(self.compare(uid, &sandboxes, &containers, at, true).await),
             (Err(error), _) | (_, Err(error)) => {
                 tracing::debug!(uid, %error, "Looking at a pod failed");
                 self.is_behind.store(true, Ordering::Relaxed);
@@ -227,24 +235,56 @@ impl Pleg {
         }
     }
 
-    /// Compares a pod with how it was; on a change (or when asked) reads it in full and tells the loop.
-    async fn compare(&self, uid: &str, sandboxes: &[PodSandbox], containers: &[Container], at: Instant, asked: bool) {
-        let now = outline(sandboxes, containers);
+    /// The same by the worker itself where it made all there is of the pod: what the runtime says of the containers is the
+    /// rest. False where that cannot be read.
+    pub(crate) async fn look_at_new(&self, uid: &str, made: Made) -> bool {
+        let at = Instant::now();
+        match inspect_made(&*self.runtime, uid, &made).await {
+            Ok(pod) => {
+                let (pod, _) = self.cache.put(uid, pod, at);
+                self.tell(uid, &self.cache.outline(uid), outline_of(&pod));
+                true
+            }
+            Err(error) => {
+                tracing::debug!(uid, %error, "Looking at a new pod failed");
+                false
+            }
+        }
+    }
+
+    /// Compares a pod with how it was; on a change (or when asked) reads it in full and tells the loop. False where it
+    /// cannot be read.
+    async fn compare(
+        &self,
+        uid: &str,
+        sandboxes: &[PodSandbox],
+        containers: &[Container],
+        at: Instant,
+        asked: bool,
+    ) -> bool {
+        let mut now = outline(sandboxes, containers);
         let before = self.cache.outline(uid);
         if now == before && !asked {
-            return;
+            return true;
         }
         let last = self.cache.get(uid);
         match inspect_listed(&*self.runtime, uid, sandboxes, containers, last.as_deref()).await {
-            Ok(pod) => drop(self.cache.put(uid, pod, at)),
+            Ok(pod) => {
+                let (pod, is_this) = self.cache.put(uid, pod, at);
+                if !is_this {
+                    now = outline_of(&pod);
+                }
+            }
             Err(error) => {
                 // The old outline stays, so that the change is seen again.
                 self.is_behind.store(true, Ordering::Relaxed);
-                return tracing::warn!(uid, %error, "Reading a pod from the runtime failed");
+                tracing::warn!(uid, %error, "Reading a pod from the runtime failed");
+                return false;
             }
         }
         // Whoever asked may have changed nothing; telling would only make it ask again.
         self.tell(uid, &before, now);
+        true
     }
 
     /// Tells the loop of what has changed.
@@ -363,6 +403,32 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(1)).await;
         pleg.relist().await.unwrap();
         assert_eq!(changes.try_recv().unwrap().uid, "u");
+        assert!(!cache.get("u").unwrap().has_ready_sandbox());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_that_is_being_made_is_left_alone_for_a_while() {
+        let runtime = FakeRuntime::new(TokioClock::shared(), &TaskGroup::new("test"));
+        let (events, mut changes) = mpsc::channel(EVENT_QUEUE);
+        let cache = Arc::new(RuntimeCache::default());
+        let pleg = pleg(&runtime, &cache, events);
+        let (hold, before) = (cache.hold("u"), Instant::now());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let id = runtime.run_pod_sandbox(sandbox(), "").await.unwrap();
+        pleg.relist().await.unwrap();
+        assert!(changes.try_recv().is_err());
+        // Whoever needs to know nevertheless is not told that there is nothing.
+        assert!(cache.newer_than(&runtime, "u", Some(before)).await.unwrap().has_ready_sandbox());
+        drop(hold);
+        pleg.relist().await.unwrap();
+        assert_eq!(changes.try_recv().unwrap().uid, "u");
+        // The worker tells of what it made itself; what has become of that since is seen at the next look.
+        let sandbox = runtime.pod_sandbox_status(&id, false).await.unwrap().status.unwrap();
+        runtime.stop_pod_sandbox(&id).await.unwrap();
+        assert!(pleg.look_at_new("u", Made::of(sandbox, Vec::new())).await);
+        assert!(cache.get("u").unwrap().has_ready_sandbox());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        pleg.relist().await.unwrap();
         assert!(!cache.get("u").unwrap().has_ready_sandbox());
     }
 

@@ -54,21 +54,43 @@ async fn pods_with_their_own_users_are_on_the_hosts_network_where_gate_and_runti
 
 #[tokio::test(start_paused = true)]
 async fn pods_are_looked_at_as_soon_as_something_is_done_about_them_where_the_gate_says_so() {
-    let mut looks = Vec::new();
-    for on_demand_relists in [true, false] {
+    for (on_demand_relists, at_once) in [(true, true), (false, false)] {
         let root = tempfile::tempdir().unwrap();
         let settings = PodSettings { on_demand_relists, ..settings(root.path()) };
         let bench = start_as(settings, root, FakeServer::new(), Default::default()).await;
         tokio::time::sleep(Duration::from_secs(30)).await;
-        drop(bench.runtime.take_calls());
-        let names = ["a", "b", "c", "d", "e"];
-        for name in names {
+        // Pods come between two complete looks, whenever those are.
+        let mut soon = 0;
+        for name in ["a", "b", "c", "d", "e"] {
             bench.put(name, json!({"containers": [{"name": "main", "image": "docker.io/library/app:1"}]}));
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            soon += usize::from(bench.phase(name) == "Running");
+            tokio::time::sleep(Duration::from_millis(900)).await;
         }
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        assert!(names.iter().all(|name| bench.phase(name) == "Running"));
-        looks.push(bench.runtime.take_calls().iter().filter(|call| call.operation == "list_containers").count());
+        assert_eq!(soon == 5, at_once, "{soon}");
         bench.tasks.shutdown(Duration::from_secs(5)).await;
     }
-    assert!(looks[0] >= looks[1] + 5, "{looks:?}");
+}
+
+/// A pod of which the runtime has nothing is known by what its worker makes: nobody lists it, or reads its sandbox again.
+#[tokio::test(start_paused = true)]
+async fn a_new_pod_asks_the_runtime_for_no_more_than_is_needed() {
+    let root = tempfile::tempdir().unwrap();
+    let bench = start_as(settings(root.path()), root, FakeServer::new(), Default::default()).await;
+    // A probe that succeeds wakes the worker once more.
+    let probe = json!({"exec": {"command": ["true"]}, "periodSeconds": 60});
+    let container = json!({"name": "main", "image": "docker.io/library/app:1", "readinessProbe": probe});
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    drop(bench.runtime.take_calls());
+    let since = tokio::time::Instant::now();
+    bench.put("web", json!({"containers": [container]}));
+    bench.wait("it is ready", |bench| bench.is_on("web", "Ready") == "True").await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let calls = bench.runtime.take_calls();
+    let of = |operation: &str| calls.iter().filter(|call| call.operation == operation).count();
+    let once = ["run_podsandbox", "podsandbox_status", "create_container", "start_container", "container_status"];
+    assert_eq!(once.map(of), [1; 5], "{calls:?}");
+    let complete_looks = usize::try_from(since.elapsed().as_secs()).unwrap() + 1;
+    assert!(of("list_podsandbox") <= complete_looks && of("list_containers") <= complete_looks, "{calls:?}");
+    bench.tasks.shutdown(Duration::from_secs(5)).await;
 }

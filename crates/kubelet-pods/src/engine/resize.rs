@@ -132,12 +132,12 @@ impl Inner {
         others.map(|other| self.allocations.given(&other)).collect()
     }
 
-    /// Has the runtime give running containers what the pod has been given.
-    pub(super) async fn actuate(&self, pod: &Arc<Pod>, seen: &RuntimePod) -> Result<(), ResizeError> {
+    /// Has the runtime give running containers what the pod has been given; tells whether anything was to be done.
+    pub(super) async fn actuate(&self, pod: &Arc<Pod>, seen: &RuntimePod) -> Result<bool, ResizeError> {
         let former = self.runtime.former(pod, self.allocations.state(&pod.metadata.uid).in_progress);
         if former.is_none() && self.runtime.resized(pod, None, seen).is_empty() {
             self.finish_resize(pod);
-            return Ok(());
+            return Ok(false);
         }
         self.allocations.update(pod, |state| state.in_progress = true);
         let began = Instant::now();
@@ -145,7 +145,7 @@ impl Inner {
         self.metrics.resize_actuated(began.elapsed(), put.is_ok());
         let Err(error) = put else {
             self.finish_resize(pod);
-            return Ok(());
+            return Ok(true);
         };
         let text = error.to_string();
         let news = self.allocations.state(&pod.metadata.uid).error.as_ref() != Some(&text);

@@ -27,6 +27,9 @@ use crate::runtime::sync::Terms;
 /// Time between two tries after an error that says nothing about when to try again.
 const RETRY: Duration = Duration::from_secs(10);
 const NETWORK_RETRY: Duration = Duration::from_secs(1);
+/// How old what is known of the runtime may be for a worker that has changed nothing since: complete looks, one each second,
+/// have shown what others did.
+const FRESH: Duration = Duration::from_secs(2);
 /// How long volumes may take to come or go before the attempt counts as failed.
 const VOLUMES_LIMIT: Duration = Duration::from_secs(123);
 /// The reason of pods whose volumes are too many for the node.
@@ -40,6 +43,25 @@ enum Ran {
     Again(Duration),
     /// The pod's state has moved on; run at once.
     Moved(Input),
+}
+
+/// What a worker has done so far.
+#[derive(Default)]
+struct Past {
+    has_run: bool,
+    /// When it changed something in the runtime last.
+    changed: Option<Instant>,
+}
+
+impl Past {
+    /// How new what is known of the runtime has to be; `None` before the first run.
+    fn since(&self) -> Option<Instant> {
+        self.has_run.then(|| self.changed.max(Instant::now().checked_sub(FRESH))).flatten()
+    }
+
+    fn changes(&mut self) {
+        self.changed = Some(Instant::now());
+    }
 }
 
 /// Why the credentials of a pod's images are not known.
@@ -59,7 +81,7 @@ impl Inner {
     }
 
     pub(super) async fn work(self: &Arc<Self>, uid: &str, wake: &Notify) {
-        let mut last_end = None;
+        let mut past = Past::default();
         let mut due = Instant::now();
         loop {
             tokio::select! {
@@ -76,9 +98,9 @@ impl Inner {
             }
             let began = Instant::now();
             // On the heap while it lasts: what a run needs at most, some 30 KiB, would be every worker's for all its life.
-            let ran = Box::pin(self.run_once(uid, &job, last_end)).await;
-            self.measure_run(uid, &job, began, last_end.is_none());
-            last_end = Some(Instant::now());
+            let ran = Box::pin(self.run_once(uid, &job, &mut past)).await;
+            self.measure_run(uid, &job, began, !past.has_run);
+            past.has_run = true;
             match ran {
                 Ran::Again(after) => due = Instant::now() + after,
                 Ran::Moved(input) => {
@@ -97,13 +119,14 @@ impl Inner {
         }
     }
 
-    async fn run_once(self: &Arc<Self>, uid: &str, job: &Job, last_end: Option<Instant>) -> Ran {
+    async fn run_once(self: &Arc<Self>, uid: &str, job: &Job, past: &mut Past) -> Ran {
         let tracer = self.tracer.as_ref();
-        let tell = |span: &mut Span| job.tell(last_end.is_none(), span);
+        let first = !past.has_run;
+        let tell = |span: &mut Span| job.tell(first, span);
         if job.state.stage == Stage::Terminated {
             return traced(tracer, "syncTerminatedPod", tell, self.clean(uid, job)).await;
         }
-        let seen = match self.runtime.cache.newer_than(&*self.runtime.runtime, uid, last_end).await {
+        let seen = match self.runtime.cache.newer_than(&*self.runtime.runtime, uid, past.since()).await {
             Ok(seen) => seen,
             Err(error) => {
                 let text = format!("error determining status: {error}");
@@ -115,13 +138,17 @@ impl Inner {
             Stage::Syncing => {
                 let pod = self.allocate(&job.pod);
                 let job = Job { state: job.state.clone(), pod, interrupt: job.interrupt.clone() };
-                traced(tracer, "syncPod", tell, self.sync_pod(&job, &seen)).await
+                traced(tracer, "syncPod", tell, self.sync_pod(&job, &seen, past)).await
             }
-            _ => traced(tracer, "syncTerminatingPod", tell, self.terminate(uid, job, &seen)).await,
+            _ => {
+                let ran = traced(tracer, "syncTerminatingPod", tell, self.terminate(uid, job, &seen)).await;
+                past.changes();
+                ran
+            }
         }
     }
 
-    async fn sync_pod(self: &Arc<Self>, job: &Job, seen: &RuntimePod) -> Ran {
+    async fn sync_pod(self: &Arc<Self>, job: &Job, seen: &RuntimePod, past: &mut Past) -> Ran {
         let pod = &job.pod;
         let status = self.set_status(pod, &job.state, seen, false);
         if is_terminal(&status.phase) {
@@ -134,7 +161,11 @@ impl Inner {
             self.runtime.pod_event(pod, Level::Warning, "NetworkNotReady", &text);
             return Ran::Again(self.jittered(NETWORK_RETRY));
         }
-        if let Err(error) = self.actuate(pod, seen).await {
+        let actuated = self.actuate(pod, seen).await;
+        if !matches!(actuated, Ok(false)) {
+            past.changes();
+        }
+        if let Err(error) = actuated {
             tracing::info!(pod = %pod.metadata.name, namespace = %pod.metadata.namespace, %error, "Resizing a pod failed");
             self.set_status(pod, &job.state, seen, false);
             return Ran::Again(self.jittered(RETRY));
@@ -164,12 +195,19 @@ impl Inner {
             restarts: &|container| status::restarts(&status, container),
             on_sandbox: &on_sandbox,
         };
-        let result = self.runtime.sync(pod, seen, terms).await;
+        let mut result = self.runtime.sync(pod, seen, terms).await;
+        let is_known = match result.made.take() {
+            Some(made) if self.settings.on_demand_relists => self.pleg.look_at_new(&pod.metadata.uid, made).await,
+            _ => false,
+        };
+        if !is_known && (result.acted || !result.errors.is_empty()) {
+            past.changes();
+        }
         if job.interrupt.is_cancelled() {
             return Ran::Again(Duration::ZERO);
         }
         if result.errors.is_empty() {
-            if result.acted && self.settings.on_demand_relists {
+            if result.acted && !is_known && self.settings.on_demand_relists {
                 self.pleg.relist_handle().request(&pod.metadata.uid);
             }
             if result.again {

@@ -3,8 +3,9 @@
 //! The one owner of what is known of the runtime: a pod stays known for as long as the runtime shows anything of it,
 //! whoever has lost interest in the pod, so that its logs can be read and its leftovers be collected.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use node_api::cri::{CriError, Runtime};
 use parking_lot::Mutex;
@@ -15,6 +16,9 @@ use super::record::{RecordState, RuntimePod};
 
 /// The state of everything in a pod: id to (name, state). Sandboxes have no name.
 pub type Outline = BTreeMap<String, (String, RecordState)>;
+
+/// How long a worker that makes a pod may keep others from looking at it: by then it waits for something, such as an image.
+const HOLD: Duration = Duration::from_secs(10);
 
 /// The last word of the runtime on each pod, by uid.
 #[derive(Default)]
@@ -27,6 +31,22 @@ struct State {
     pods: HashMap<String, Known>,
     /// When the last complete look at the runtime began.
     relisted: Option<Instant>,
+    /// The pods that it told nothing of: they could not be read, or are held.
+    unread: HashSet<String>,
+    /// Pods that are being made, and since when.
+    held: HashMap<String, Instant>,
+}
+
+/// A pod is being made, by somebody who tells of it in the end: nobody else needs to look until this is dropped.
+pub struct Hold {
+    cache: Arc<RuntimeCache>,
+    uid: String,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.cache.state.lock().held.remove(&self.uid);
+    }
 }
 
 struct Known {
@@ -64,11 +84,11 @@ impl RuntimeCache {
         self.state.lock().pods.values().map(|cached| Arc::clone(&cached.pod)).collect()
     }
 
-    /// Takes a look at a pod that began at `at`, unless a later one is there.
-    pub fn put(&self, uid: &str, pod: RuntimePod, at: Instant) -> Arc<RuntimePod> {
+    /// Takes a look at a pod that began at `at`, unless a later one is there. What is known then, and whether it is this.
+    pub fn put(&self, uid: &str, pod: RuntimePod, at: Instant) -> (Arc<RuntimePod>, bool) {
         let mut state = self.state.lock();
         if let Some(newer) = state.pods.get(uid).filter(|cached| cached.at > at) {
-            return Arc::clone(&newer.pod);
+            return (Arc::clone(&newer.pod), false);
         }
         let pod = Arc::new(pod);
         let (outline, released) = match state.pods.remove(uid) {
@@ -76,7 +96,7 @@ impl RuntimeCache {
             None => (Outline::new(), false),
         };
         state.keep(uid, Known { pod: Arc::clone(&pod), at, outline, released });
-        pod
+        (pod, true)
     }
 
     /// Nobody but the runtime knows the pod any more. What the runtime has of it stays known.
@@ -129,8 +149,21 @@ impl RuntimeCache {
         }
     }
 
-    pub fn relisted(&self, at: Instant) {
-        self.state.lock().relisted = Some(at);
+    /// A complete look that began at `at` told of all pods but some.
+    pub fn relisted(&self, at: Instant, unread: HashSet<String>) {
+        let mut state = self.state.lock();
+        (state.relisted, state.unread) = (Some(at), unread);
+    }
+
+    /// Keeps others from looking at a pod while it is made.
+    pub fn hold(self: &Arc<Self>, uid: &str) -> Hold {
+        self.state.lock().held.insert(uid.to_owned(), Instant::now());
+        Hold { cache: Arc::clone(self), uid: uid.to_owned() }
+    }
+
+    /// Whether a pod is being made, and not for long.
+    pub fn is_held(&self, uid: &str) -> bool {
+        self.state.lock().held.get(uid).is_some_and(|since| since.elapsed() < HOLD)
     }
 
     pub fn last_relist(&self) -> Option<Instant> {
@@ -148,7 +181,8 @@ impl RuntimeCache {
         let before = {
             let state = self.state.lock();
             let cached = state.pods.get(uid);
-            let seen = cached.map(|cached| cached.at).max(state.relisted);
+            let relisted = state.relisted.filter(|_| !state.unread.contains(uid));
+            let seen = cached.map(|cached| cached.at).max(relisted);
             let is_enough = match (seen, than) {
                 (Some(seen), Some(than)) => seen > than,
                 (Some(_), None) => cached.is_none(),
@@ -162,7 +196,7 @@ impl RuntimeCache {
         };
         let at = Instant::now();
         let pod = inspect(runtime, uid, before.as_deref()).await?;
-        Ok(self.put(uid, pod, at))
+        Ok(self.put(uid, pod, at).0)
     }
 }
 
@@ -222,7 +256,7 @@ mod tests {
             let (cache, start) = (RuntimeCache::default(), Instant::now());
             tokio::time::sleep(Duration::from_millis(1)).await;
             if relisted {
-                cache.relisted(Instant::now());
+                cache.relisted(Instant::now(), HashSet::new());
             }
             if known {
                 cache.put("u", pod(Some(true), ""), Instant::now());
@@ -231,6 +265,30 @@ mod tests {
             assert_eq!(!runtime.take_calls().is_empty(), asks, "{relisted} {known} {than:?}");
             assert!(seen.is_empty(), "the runtime has nothing of it");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_complete_look_counts_for_the_pods_that_it_read() {
+        for (unread, asks) in [("u", true), ("v", false)] {
+            let runtime = FakeRuntime::new(TokioClock::shared(), &TaskGroup::new("test"));
+            let (cache, start) = (RuntimeCache::default(), Instant::now());
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            cache.relisted(Instant::now(), HashSet::from([unread.to_owned()]));
+            cache.newer_than(&runtime, "u", Some(start)).await.unwrap();
+            assert_eq!(!runtime.take_calls().is_empty(), asks, "{unread}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_is_held_while_it_is_made_and_not_for_ever() {
+        let cache = Arc::<RuntimeCache>::default();
+        let hold = cache.hold("u");
+        assert_eq!((cache.is_held("u"), cache.is_held("v")), (true, false));
+        tokio::time::sleep(HOLD).await;
+        assert!(!cache.is_held("u"));
+        drop(hold);
+        drop(cache.hold("u"));
+        assert!(!cache.is_held("u"));
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,6 +7,7 @@ use node_api::cri::{CriError, Runtime};
 
 use super::labels;
 use super::record::{ContainerRecord, RecordState, RuntimePod, SandboxRecord};
+use super::sync::Made;
 use super::termination;
 
 /// Everything the runtime knows of a pod now. What vanishes in between is left out.
@@ -41,6 +42,16 @@ pub async fn inspect_listed(
         pod.containers.push(read_message(status, &container.pod_sandbox_id, before).await);
     }
     Ok(pod.finish(before))
+}
+
+/// The same of a pod that has just been made. What has become of its sandbox since is seen at the next complete look.
+pub async fn inspect_made(runtime: &dyn Runtime, uid: &str, made: &Made) -> Result<RuntimePod, CriError> {
+    let mut containers = Vec::with_capacity(made.containers.len());
+    for id in &made.containers {
+        let answer = runtime.container_status(id, false).await;
+        containers.extend(found(answer)?.and_then(|answer| answer.status));
+    }
+    Ok(of_event(uid, &made.sandbox, containers, None).await)
 }
 
 /// What an event tells of a sandbox and its containers, beside what is known of the pod's other sandboxes.

@@ -43,11 +43,15 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The names of the containers to start, in order.
+    pub fn starts(&self) -> impl Iterator<Item = &String> {
+        self.start_ephemeral.iter().chain(&self.start_init).chain(&self.start)
+    }
+
     /// Whether there is nothing to do.
     pub fn is_idle(&self) -> bool {
-        let starts = self.start.len() + self.start_init.len() + self.start_ephemeral.len();
         let stops = self.kill.len() + self.remove.len();
-        !self.kill_pod && !self.create_sandbox && stops == 0 && starts == 0
+        !self.kill_pod && !self.create_sandbox && stops == 0 && self.starts().next().is_none()
     }
 }
 

@@ -47,7 +47,7 @@ enum ConfigError {
 }
 
 impl PodRuntime {
-    /// Starts a container of the pod in its sandbox.
+    /// Starts a container of the pod in its sandbox; gives back its id.
     pub async fn start(
         &self,
         pod: &Arc<Pod>,
@@ -55,7 +55,7 @@ impl PodRuntime {
         seen: &RuntimePod,
         terms: Terms<'_>,
         sandbox: &ReadySandbox,
-    ) -> Result<(), Failure> {
+    ) -> Result<String, Failure> {
         let container = member.container.as_ref();
         let about = self.about(pod, member.field_path());
         self.check_back_off(pod, container, seen, &about)?;
@@ -89,10 +89,10 @@ impl PodRuntime {
                 if let Some(hook) = post_start(container) {
                     self.broken_off(&about, hook, Moment::PostStart);
                 }
-                Ok(())
             }
-            outcome = self.post_start(pod, container, &id, &about) => outcome,
+            outcome = self.post_start(pod, container, &id, &about) => outcome?,
         }
+        Ok(id)
     }
 
     /// The container's image, after it those that it mounts as volumes.

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use api_types::core_v1::Pod;
 use base::CancellationToken;
-use node_api::cri::v1::PodSandboxConfig;
+use node_api::cri::v1::{PodSandboxConfig, PodSandboxStatus};
 use tokio::time::Instant;
 
 use super::PodRuntime;
+use super::cache::Hold;
 use super::failure::{Failure, WaitingReason};
 use super::kill::{Grace, KillError};
 use super::plan::{Plan, ProbeResults, plan};
@@ -21,7 +22,7 @@ use crate::interfaces::Level;
 use crate::pod::containers::{Member, Role, member};
 
 /// How a sync of a pod with the runtime went.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct PodSyncResult {
     /// Whether anything was done.
     pub acted: bool,
@@ -29,6 +30,32 @@ pub struct PodSyncResult {
     pub again: bool,
     /// What could not be done.
     pub errors: Vec<SyncError>,
+    /// All that the runtime has of the pod, where it had nothing before.
+    pub made: Option<Made>,
+}
+
+/// What was made of a pod of which the runtime had nothing.
+pub struct Made {
+    /// As it was right after it was made.
+    pub sandbox: PodSandboxStatus,
+    /// The ids of those that were started.
+    pub containers: Vec<String>,
+    /// Others may look once this is dropped.
+    _hold: Option<Hold>,
+}
+
+#[cfg(test)]
+impl Made {
+    pub fn of(sandbox: PodSandboxStatus, containers: Vec<String>) -> Self {
+        Self { sandbox, containers, _hold: None }
+    }
+}
+
+/// What a sync did.
+#[derive(Default)]
+struct Done {
+    errors: Vec<SyncError>,
+    made: Option<Made>,
 }
 
 impl PodSyncResult {
@@ -58,6 +85,8 @@ pub struct ReadySandbox {
     pub ips: Vec<String>,
     /// The handler of the pod's RuntimeClass; empty for the default.
     pub handler: String,
+    /// What the runtime says of it, where it was made just now.
+    made: Option<PodSandboxStatus>,
 }
 
 impl PodRuntime {
@@ -65,11 +94,9 @@ impl PodRuntime {
     pub async fn sync(&self, pod: &Arc<Pod>, seen: &RuntimePod, terms: Terms<'_>) -> PodSyncResult {
         let actions = plan(pod, seen, terms.results);
         let acted = !actions.is_idle();
-        let errors = match self.carry_out(pod, seen, &actions, terms).await {
-            Ok(errors) => errors,
-            Err(error) => vec![error],
-        };
-        PodSyncResult { acted, again: !actions.remove.is_empty(), errors }
+        let done = self.carry_out(pod, seen, &actions, terms).await;
+        let Done { errors, made } = done.unwrap_or_else(|error| Done { errors: vec![error], made: None });
+        PodSyncResult { acted, again: !actions.remove.is_empty(), errors, made }
     }
 
     /// What fails ends it, but for containers that do without each other: their failures are given back together.
@@ -79,23 +106,30 @@ impl PodRuntime {
         seen: &RuntimePod,
         actions: &Plan,
         terms: Terms<'_>,
-    ) -> Result<Vec<SyncError>, SyncError> {
+    ) -> Result<Done, SyncError> {
         self.stop_first(pod, seen, actions).await?;
         if actions.kill_pod && !actions.create_sandbox {
-            return Ok(Vec::new());
+            return Ok(Done::default());
         }
         if !actions.remove.is_empty() {
             self.remove_all(pod, seen, actions).await?;
-            return Ok(Vec::new());
+            return Ok(Done::default());
         }
         self.prune_init(pod, seen, actions).await;
         if actions.is_idle() {
-            return Ok(Vec::new());
+            return Ok(Done::default());
         }
-        match self.ready_sandbox(pod, seen, actions, terms).await? {
-            Some(sandbox) => Ok(self.start_all(pod, seen, actions, terms, &sandbox).await),
-            None => Ok(Vec::new()),
-        }
+        // The first of several may be of use to somebody while the others are on their way.
+        let is_soon_done = seen.is_empty() && actions.starts().count() == 1;
+        let hold = is_soon_done.then(|| self.cache.hold(&pod.metadata.uid));
+        let Some(mut sandbox) = self.ready_sandbox(pod, seen, actions, terms).await? else {
+            return Ok(Done::default());
+        };
+        let status = sandbox.made.take().filter(|_| seen.is_empty());
+        let (containers, errors) = self.start_all(pod, seen, actions, terms, &sandbox).await;
+        // Of what failed there may be something.
+        let made = status.filter(|_| errors.is_empty()).map(|sandbox| Made { sandbox, containers, _hold: hold });
+        Ok(Done { errors, made })
     }
 
     /// Stops what the plan wants stopped.
@@ -184,7 +218,7 @@ impl PodRuntime {
         let config = sandbox::config(pod, actions.attempt, &setup, &logs, &defaults);
         if let (false, Some(id)) = (actions.create_sandbox, &actions.sandbox_id) {
             let (id, ips, handler) = (id.clone(), seen.ips.clone(), setup.runtime_handler);
-            return Ok(Some(ReadySandbox { id, config, ips, handler }));
+            return Ok(Some(ReadySandbox { id, config, ips, handler, made: None }));
         }
         make_log_directory(&logs).map_err(|error| failed(SandboxError::LogDirectory(error)))?;
         let began = Instant::now();
@@ -204,11 +238,12 @@ impl PodRuntime {
             self.pod_event(pod, Level::Warning, "FailedPodSandBoxStatus", &error.to_string());
             error
         })?;
-        let record = status.status.as_ref().map(SandboxRecord::from_status);
+        let made = status.status;
+        let record = made.as_ref().map(SandboxRecord::from_status);
         let ips = record.as_ref().map(|record| record.ips.clone()).unwrap_or_default();
         let sandboxes = record.into_iter().chain(seen.sandboxes.iter().cloned()).collect();
         (terms.on_sandbox)(&RuntimePod { sandboxes, ips: ips.clone(), ..seen.clone() });
-        Ok(Some(ReadySandbox { id, config, ips, handler: setup.runtime_handler }))
+        Ok(Some(ReadySandbox { id, config, ips, handler: setup.runtime_handler, made }))
     }
 
     /// Has the drivers of the pod's claims make them ready.
@@ -233,7 +268,7 @@ impl PodRuntime {
     }
 
     /// Ephemeral containers, then init containers, then regular ones. A failed init container ends the run; a failed
-    /// sidecar or regular container does not. Gives back what failed.
+    /// sidecar or regular container does not. Gives back the ids of those that were started, and what failed.
     async fn start_all(
         &self,
         pod: &Arc<Pod>,
@@ -241,22 +276,25 @@ impl PodRuntime {
         actions: &Plan,
         terms: Terms<'_>,
         sandbox: &ReadySandbox,
-    ) -> Vec<SyncError> {
-        let mut errors = Vec::new();
-        for name in actions.start_ephemeral.iter().chain(&actions.start_init).chain(&actions.start) {
+    ) -> (Vec<String>, Vec<SyncError>) {
+        let (mut ids, mut errors) = (Vec::new(), Vec::new());
+        for name in actions.starts() {
             let Some(member) = member(pod, name) else { continue };
             let started = self.start_and_remember(pod, &member, seen, terms, sandbox).await;
             if terms.interrupt.is_cancelled() {
                 break;
             }
-            if let Err(failure) = started {
-                errors.push(SyncError::Container { name: name.clone(), failure });
-                if member.role == Role::Init {
-                    break;
+            match started {
+                Ok(id) => ids.push(id),
+                Err(failure) => {
+                    errors.push(SyncError::Container { name: name.clone(), failure });
+                    if member.role == Role::Init {
+                        break;
+                    }
                 }
             }
         }
-        errors
+        (ids, errors)
     }
 
     async fn start_and_remember(
@@ -266,7 +304,7 @@ impl PodRuntime {
         seen: &RuntimePod,
         terms: Terms<'_>,
         sandbox: &ReadySandbox,
-    ) -> Result<(), Failure> {
+    ) -> Result<String, Failure> {
         let (uid, name) = (&pod.metadata.uid, &member.container.name);
         let started = self.start(pod, member, seen, terms, sandbox).await;
         if terms.interrupt.is_cancelled() {
@@ -278,7 +316,7 @@ impl PodRuntime {
             self.metrics.container(kind_of(member.role), failure.map(WaitingReason::name));
         }
         match &started {
-            Ok(()) => self.failures.clear(uid, name),
+            Ok(_) => self.failures.clear(uid, name),
             Err(failure) => self.failures.set(uid, name, failure.clone()),
         }
         started
