@@ -33,7 +33,7 @@ chmod +x "$WORK/bin/kubelet"
 "$BIN/bench-up" --bin-dir="$WORK/bin" --images-dir="$IMAGES" --rounds=1 --pods=90 | while read -r line; do
   echo "$line"
   case $line in
-    *dense-round*)
+    *"dense-round "*)
       kubelet=$(pgrep -f "^$WORK/bin/kubelet ")
       vgdb --pid="$kubelet" instrumentation on >/dev/null
       { sleep "$WATCHED_SECONDS"; vgdb --pid="$kubelet" dump >/dev/null; } &

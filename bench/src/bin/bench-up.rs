@@ -38,7 +38,8 @@ fn command() -> Command {
 
 fn main() -> Result<()> {
     let matches = command().get_matches();
-    let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
+    // Processes are known by where their programs are.
+    let path = |name: &str| matches.get_one::<PathBuf>(name).and_then(|path| std::path::absolute(path).ok());
     let binaries = path("bin-dir").unwrap_or_else(own_bin_dir);
     let images = path("images-dir").unwrap_or_else(|| binaries.with_file_name("images"));
     let number = |name: &str| matches.get_one::<usize>(name).copied();

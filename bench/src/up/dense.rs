@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::MIB;
 use super::cluster::{Cluster, NAMESPACE, create_pod};
-use super::runtime_alone;
+use super::runtime_alone::{self, Manner};
 use crate::figure::Figure;
 use crate::sample::{Samples, Stopwatch};
 use crate::usage::{CpuMeter, MachineMeter};
@@ -25,10 +25,12 @@ const WATCHED: Duration = Duration::from_mins(1);
 const PROMISED_SECONDS: f64 = 0.5;
 const PROMISED_MIB: f64 = 24.0;
 
-/// Starts of all pods at once: the kubelet's and those of the runtime alone, one of each in every round. The machine is
-/// faster in one minute than in another, so that the medians of several rounds count.
+/// Starts of all pods at once: the kubelet's and those of the runtime alone, in either manner, one of each in every round.
+/// The machine is faster in one minute than in another, so that the medians of several rounds count.
 #[derive(Default)]
 pub(super) struct Bursts {
+    in_turns: Samples,
+    in_turns_cpu: Samples,
     alone: Samples,
     kubelet: Samples,
     alone_cpu: Samples,
@@ -41,16 +43,20 @@ impl Bursts {
     pub(super) fn print(&self) -> Result<()> {
         let alone = self.alone.median();
         Figure::alone("dense-runtime-alone", alone, "s").print()?;
+        Figure::alone("dense-runtime-alone-in-turns", self.in_turns.median(), "s").print()?;
         Figure::beside("dense-to-running", self.kubelet.median(), alone, "s").print()?;
+        Figure::beside("dense-to-running-of-turns", self.kubelet.median(), self.in_turns.median(), "s").print()?;
         let (machine, alone) = (self.machine_cpu.median(), self.alone_cpu.median());
         Figure::beside("dense-to-running-machine-cpu", machine, alone, "s").print()?;
+        Figure::beside("dense-to-running-of-turns-machine-cpu", machine, self.in_turns_cpu.median(), "s").print()?;
         Ok(Figure::alone("dense-to-running-kubelet-cpu", self.kubelet_cpu.median(), "s").print()?)
     }
 }
 
 /// Has so many pods started, by the runtime alone and then by the kubelet; the latter stay, and may be watched.
 pub(super) async fn measure(cluster: &Cluster, pods: usize, bursts: &mut Bursts, is_watched: bool) -> Result<()> {
-    let alone = runtime_alone::measure(cluster, pods).await?;
+    let in_turns = runtime_alone::measure(cluster, pods, Manner::InTurns).await?;
+    let alone = runtime_alone::measure(cluster, pods, Manner::AtOnce).await?;
     let kubelet = cluster.process("kubelet")?;
     let (busy, machine, since) = (CpuMeter::start(kubelet)?, MachineMeter::start()?, Stopwatch::start());
     run_all(&cluster.client()?, pods).await?;
@@ -58,9 +64,12 @@ pub(super) async fn measure(cluster: &Cluster, pods: usize, bursts: &mut Bursts,
     bursts.kubelet_cpu.push(busy.seconds()?);
     bursts.kubelet.push(seconds);
     bursts.machine_cpu.push(cpu_seconds);
+    bursts.in_turns.push(in_turns.seconds);
+    bursts.in_turns_cpu.push(in_turns.cpu_seconds);
     bursts.alone.push(alone.seconds);
     bursts.alone_cpu.push(alone.cpu_seconds);
     Figure::beside("dense-round", seconds, alone.seconds, "s").print()?;
+    Figure::beside("dense-round-of-turns", seconds, in_turns.seconds, "s").print()?;
     if is_watched { watch(cluster, kubelet).await } else { Ok(()) }
 }
 

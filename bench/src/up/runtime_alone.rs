@@ -1,7 +1,8 @@
 //! What the container runtime alone needs for as many pods at once: the peer of `dense-to-running`.
 //!
 //! In the same cluster, a moment before the kubelet's turn, the same pods are asked of the same runtime by three calls
-//! each, all at once: run the sandbox (with its network), create the container, start it. The kubelet stands still
+//! each: run the sandbox (with its network), create the container, start it. Once all at once, as upstream's kubelet asks;
+//! and once a few at a time, which is less work for the runtime and how this kubelet asks. The kubelet stands still
 //! meanwhile, since it would take away groups and directories that it does not know, and the pods are gone before it
 //! goes on. What the kubelet makes for a pod besides (its control group, its directories, the files that are mounted) is
 //! not the runtime's work and is there before the clock starts.
@@ -11,11 +12,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use futures_util::StreamExt as _;
 use futures_util::future::join_all;
+use futures_util::stream;
 use node_api::cri::v1::{ContainerFilter, ContainerState, ContainerStateValue};
 use node_api::cri::{CriClient, Runtime as _};
 use rustix::process::{Pid, Signal, kill_process};
 use sys::cgroups::{CgroupPath, Cgroups as _, LinuxCgroups, destroy};
+use sys::proc::Proc;
 
 use super::cluster::{Cluster, POD};
 use super::pattern::{Pattern, Place};
@@ -40,13 +44,27 @@ pub(super) struct Needed {
     pub(super) cpu_seconds: f64,
 }
 
+/// How many pods for each processor are asked for at a time where they take turns.
+const AT_A_TIME: usize = 2;
+
+/// How the runtime is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Manner {
+    AtOnce,
+    InTurns,
+}
+
 /// Has the runtime start so many pods, and takes them away again.
-pub(super) async fn measure(cluster: &Cluster, pods: usize) -> Result<Needed> {
+pub(super) async fn measure(cluster: &Cluster, pods: usize, manner: Manner) -> Result<Needed> {
     let runtime = cluster.runtime()?;
     let pattern = Pattern::of(&runtime, POD).await?;
     let twins = (0..pods).map(|number| Twin::of(&pattern, number)).collect::<Result<Vec<_>>>()?;
     let (still, since) = (StandingStill::new(cluster.process("kubelet")?)?, Stopwatch::start());
-    let needed = start_all(&runtime, &pattern, &twins).await;
+    let at_a_time = match manner {
+        Manner::AtOnce => pods,
+        Manner::InTurns => AT_A_TIME * Proc::system().cpus()?,
+    };
+    let needed = start_all(&runtime, &pattern, &twins, at_a_time).await;
     let removed = remove_all(&runtime, &twins).await;
     let away = since.elapsed();
     drop(still);
@@ -61,7 +79,7 @@ pub(super) async fn measure(cluster: &Cluster, pods: usize) -> Result<Needed> {
     Ok(needed)
 }
 
-async fn start_all(runtime: &CriClient, pattern: &Pattern, twins: &[Twin]) -> Result<Needed> {
+async fn start_all(runtime: &CriClient, pattern: &Pattern, twins: &[Twin], at_a_time: usize) -> Result<Needed> {
     let groups = LinuxCgroups::detect();
     for twin in twins {
         groups.create(&twin.group)?;
@@ -69,7 +87,8 @@ async fn start_all(runtime: &CriClient, pattern: &Pattern, twins: &[Twin]) -> Re
     }
     let (cpu, since) = (MachineMeter::start()?, Stopwatch::start());
     // All are awaited, also after one has failed: what is still being made could not be removed.
-    let started = join_all(twins.iter().map(|twin| start(runtime, pattern, twin))).await;
+    let starting = twins.iter().map(|twin| start(runtime, pattern, twin));
+    let started: Vec<_> = stream::iter(starting).buffer_unordered(at_a_time.max(1)).collect().await;
     let running = running(runtime).await?;
     let needed = Needed { seconds: since.elapsed().as_secs_f64(), cpu_seconds: cpu.seconds()? };
     let containers = started.into_iter().collect::<Result<Vec<_>>>()?;

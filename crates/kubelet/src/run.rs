@@ -250,6 +250,7 @@ impl Dependencies {
             client,
             runtime: runtime.clone(),
             images: images.clone(),
+            processors: Arc::new(sys::proc::Proc::system()),
             clock: lifecycle.clock().clone(),
             rng: lifecycle.rng().clone(),
             metrics: own_metrics,

@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-pub use parse::{Counts, Descriptors, Disk, Interface, Memory, Stat};
+pub use parse::{Counts, Descriptors, Disk, Interface, Memory, ProcessorTime, Stat};
 
 /// A file larger than this is not read whole; nothing here comes near.
 const READ_LIMIT_BYTES: u64 = 4 * 1024 * 1024;
@@ -170,6 +170,14 @@ impl Proc {
         let is_cpu =
             |line: &&str| line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
         Ok(self.read("proc/stat")?.lines().filter(is_cpu).count())
+    }
+
+    /// How long all processors have worked and waited since the start of the machine.
+    ///
+    /// # Errors
+    /// `/proc/stat` cannot be read or does not say.
+    pub fn processor_time(&self) -> io::Result<ProcessorTime> {
+        parse::processor_time(&self.read("proc/stat")?).ok_or_else(|| malformed("the line of all processors"))
     }
 
     /// Seconds since 1970 at which the machine was started.

@@ -76,6 +76,7 @@ use crate::probe::{News, ProbeDependencies, Probes, RESULT_QUEUE, Results, Statu
 use crate::runtime::PodRuntime;
 use crate::runtime::back_off::KeyedBackOff;
 use crate::runtime::checkpoint::CheckpointError;
+use crate::runtime::starts::{Processors, Starts};
 use health::RuntimeHealth;
 use workers::Workers;
 
@@ -98,6 +99,8 @@ pub struct EngineDeps {
     pub runtime: Arc<dyn Runtime>,
     /// Images.
     pub images: Arc<dyn Images>,
+    /// What starts of pods take turns by.
+    pub processors: Arc<dyn Processors>,
     /// Time.
     pub clock: SharedClock,
     /// Randomness.
@@ -180,7 +183,8 @@ impl PodEngine {
     /// An engine that does nothing yet.
     #[must_use]
     pub fn new(deps: EngineDeps) -> Self {
-        let EngineDeps { settings, side, client, runtime, images, clock, rng, metrics, tasks, tracer } = deps;
+        let EngineDeps { settings, side, client, runtime, images, processors, .. } = deps;
+        let EngineDeps { clock, rng, metrics, tasks, tracer, .. } = deps;
         let settings = Arc::new(settings);
         let (delivery_sender, deliveries) = mpsc::channel(crate::pod::DELIVERY_QUEUE);
         let (change_sender, changes) = mpsc::channel(pleg::EVENT_QUEUE);
@@ -196,6 +200,7 @@ impl PodEngine {
             Arc::clone(&clock),
             Arc::clone(&rng),
             Arc::clone(&metrics),
+            Starts::new(processors),
         );
         let pods = Arc::new(pods);
         let probes = Probes::new(ProbeDependencies {
@@ -265,6 +270,8 @@ impl PodEngine {
         inner.tasks.spawn_cancellable("runtime-health", async move { me.health.run(&*me.runtime.runtime).await });
         let me = Arc::clone(inner);
         inner.tasks.spawn_cancellable("pleg", async move { me.pleg.run().await });
+        let me = Arc::clone(inner);
+        inner.tasks.spawn_cancellable("starts", async move { me.runtime.starts.run().await });
         let me = Arc::clone(inner);
         inner.tasks.spawn_cancellable("sync-loop", async move { me.sync_loop(channels).await });
         if let Some(client) = inner.client.clone() {

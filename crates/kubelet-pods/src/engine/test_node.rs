@@ -16,12 +16,14 @@ use kubelet_node::topology::TopologyManager;
 use node_api::cri::v1::LinuxContainerResources;
 use node_api::cri::{Images, Runtime};
 use parking_lot::Mutex;
+use sys::proc::ProcessorTime;
 
 use super::{EngineDeps, PodEngine};
 use crate::interfaces::{
     ContainerFacts, ContainerInputs, ContainerSetup, Events, Level, MountError, NodeSide, NodeView, PodCgroups,
     PodSettings, SandboxResources, SandboxSetup, SideError, Volumes,
 };
+use crate::runtime::starts::{Processors, Starts};
 
 /// What the engine asked for and told.
 #[derive(Default)]
@@ -192,6 +194,19 @@ impl TestNode {
     }
 }
 
+/// A processor that never idles.
+struct Busy;
+
+impl Processors for Busy {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn time(&self) -> Option<ProcessorTime> {
+        Some(ProcessorTime::default())
+    }
+}
+
 /// Settings under a directory of the test's own, with static pods from `manifests` below it.
 pub fn settings(root: &Path) -> PodSettings {
     PodSettings {
@@ -244,6 +259,7 @@ pub fn parts(
         client,
         runtime,
         images,
+        processors: Arc::new(Busy),
         clock,
         rng: Rng::seeded(1),
         metrics: crate::metrics::KubeletMetrics::unseen(),
@@ -271,5 +287,6 @@ pub fn runtime_with(fake: &node_api::cri::fake::FakeRuntime) -> crate::runtime::
         base::SystemClock::shared(),
         Rng::seeded(1),
         crate::metrics::KubeletMetrics::unseen(),
+        Starts::new(Arc::new(Busy)),
     )
 }

@@ -25,6 +25,7 @@ pub mod resize;
 pub mod sandbox;
 pub mod security;
 pub mod start;
+pub mod starts;
 pub mod stop_signal;
 pub mod sync;
 mod sync_error;
@@ -47,6 +48,7 @@ use cache::RuntimeCache;
 use failure::Failures;
 use images::ImagePuller;
 use resize::Actuated;
+use starts::Starts;
 
 /// After this long without a new exit, a container's crash back-off is forgotten. As upstream, whatever the maximum.
 const CRASH_EXPIRY: Duration = Duration::from_secs(600);
@@ -60,6 +62,8 @@ pub struct PodRuntime {
     pub clock: SharedClock,
     pub rng: SharedRng,
     pub cache: Arc<RuntimeCache>,
+    /// Whose turn it is to start.
+    pub starts: Starts,
     /// Why containers did not start.
     pub failures: Failures,
     pub crashes: KeyedBackOff,
@@ -78,6 +82,7 @@ impl PodRuntime {
         clock: SharedClock,
         rng: SharedRng,
         metrics: Arc<KubeletMetrics>,
+        starts: Starts,
     ) -> Self {
         let asked = (Arc::clone(&images), side.credentials.clone());
         let events = Arc::clone(&side.events);
@@ -92,6 +97,7 @@ impl PodRuntime {
             clock,
             rng,
             cache: Arc::default(),
+            starts,
             failures: Failures::default(),
             crashes,
             puller,

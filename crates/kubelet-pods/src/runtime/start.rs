@@ -16,6 +16,7 @@ use super::images::{Ready, Wanted};
 use super::kill::Grace;
 use super::record::{RecordState, RuntimePod};
 use super::security::SecurityError;
+use super::starts::{Kind, priority};
 use super::sync::{ReadySandbox, Terms};
 use super::text::{self, go_duration};
 use super::{PodRuntime, inspect, security, stop_signal, termination};
@@ -72,6 +73,11 @@ impl PodRuntime {
             self.failed(&about, &message);
             Failure::new(WaitingReason::CreateContainerConfigError, message)
         })?;
+        let turn = tokio::select! {
+            biased;
+            () = terms.interrupt.cancelled() => return Err(Failure::new(WaitingReason::CreateContainerError, "context canceled")),
+            turn = self.starts.turn(Kind::Container, priority(pod)) => turn,
+        };
         let id = self.create(made, sandbox, &about).await?;
         self.actuated.set(&pod.metadata.uid, &container.name, &container.resources);
         self.side.events.event(about.clone(), Level::Normal, "Created", "Container created");
@@ -80,6 +86,7 @@ impl PodRuntime {
             self.failed(&about, &message);
             Failure::new(WaitingReason::RunContainerError, message)
         })?;
+        drop(turn);
         self.side.events.event(about.clone(), Level::Normal, "Started", "Container started");
         self.link_log(pod, container, count, &id, Path::new(&sandbox.config.log_directory));
         tokio::select! {

@@ -17,6 +17,7 @@ use super::record::{RecordState, RuntimePod, SandboxRecord};
 use super::registry_auth::Keyring;
 use super::sandbox;
 use super::security::Defaults;
+use super::starts::{Kind, priority};
 use super::sync_error::{SandboxError, SyncError};
 use crate::interfaces::Level;
 use crate::pod::containers::{Member, Role, member};
@@ -221,8 +222,14 @@ impl PodRuntime {
             return Ok(Some(ReadySandbox { id, config, ips, handler, made: None }));
         }
         make_log_directory(&logs).map_err(|error| failed(SandboxError::LogDirectory(error)))?;
+        let turn = tokio::select! {
+            biased;
+            () = terms.interrupt.cancelled() => return Ok(None),
+            turn = self.starts.turn(Kind::Sandbox, priority(pod)) => turn,
+        };
         let began = Instant::now();
         let made = self.runtime.run_pod_sandbox(config.clone(), &setup.runtime_handler).await;
+        drop(turn);
         self.metrics.sandbox(&setup.runtime_handler, began.elapsed(), made.is_ok());
         if pod.spec.host_users == Some(false) {
             self.metrics.user_namespaced_sandbox(made.is_ok());

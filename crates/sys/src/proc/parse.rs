@@ -72,6 +72,27 @@ pub struct Disk {
     pub weighted_ms: u64,
 }
 
+/// Time of all processors together, in ticks of 10 ms.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ProcessorTime {
+    /// For programs, the kernel and interrupts.
+    pub busy_ticks: u64,
+    /// For nobody, or for a disk.
+    pub idle_ticks: u64,
+}
+
+/// User, nice and system, then idle and waiting, then interrupts of two kinds; further fields are about guests.
+pub(super) fn processor_time(text: &str) -> Option<ProcessorTime> {
+    let fields = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let ticks: Vec<u64> = fields.split_whitespace().map_while(|field| field.parse().ok()).collect();
+    let [user, nice, system, idle, waiting, interrupts, soft_interrupts, ..] = *ticks.as_slice() else { return None };
+    let sum = |parts: &[u64]| parts.iter().fold(0, |sum: u64, part| sum.saturating_add(*part));
+    Some(ProcessorTime {
+        busy_ticks: sum(&[user, nice, system, interrupts, soft_interrupts]),
+        idle_ticks: sum(&[idle, waiting]),
+    })
+}
+
 /// Lines in another form are left out.
 pub(super) fn disks(text: &str) -> Vec<Disk> {
     let disk = |line: &str| {
@@ -169,6 +190,15 @@ mod tests {
     fn broken_stat_lines_are_no_process() {
         for line in ["", "42", "42 (a", "42 (a)", "42 (a) S", "42 (a) S 1 2 3", "42 (a) S x 1 2 3"] {
             assert_eq!(stat(line), None, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn processors_are_busy_when_they_neither_idle_nor_wait() {
+        let text = "cpu  100 20 300 4000 500 6 7 80 9 10\ncpu0 1 1 1 1 1 1 1 0 0 0\n";
+        assert_eq!(processor_time(text), Some(ProcessorTime { busy_ticks: 433, idle_ticks: 4500 }));
+        for text in ["", "cpu0 1 1 1 1 1 1 1 0 0 0\n", "cpu  1 2\n", "cpu  1 2 x 4 5 6 7\n"] {
+            assert_eq!(processor_time(text), None, "{text:?}");
         }
     }
 
