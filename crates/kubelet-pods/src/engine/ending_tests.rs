@@ -82,6 +82,26 @@ async fn a_hook_that_is_broken_off_for_a_sooner_end_has_failed() {
     }
 }
 
+/// What its worker knows of a new pod is what it started: also of a container that is being greeted when the end comes.
+#[tokio::test(start_paused = true)]
+async fn a_new_container_whose_start_is_broken_off_is_stopped_with_its_grace() {
+    let bench = start().await;
+    bench.runtime.script("main", [stubborn()]);
+    let greets = json!({"postStart": {"sleep": {"seconds": 40}}});
+    bench.put(
+        "web",
+        json!({"containers": main_with(json!({"lifecycle": greets})), "terminationGracePeriodSeconds": 60}),
+    );
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    drop(bench.runtime.take_calls());
+    bench.delete("web", 30);
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    let calls = bench.runtime.take_calls();
+    let first = calls.iter().find(|call| call.operation.starts_with("stop_")).map(|call| call.operation);
+    assert_eq!(first, Some("stop_container"), "{calls:?}");
+    bench.end().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_sidecar_has_all_that_its_hook_and_its_turn_leave() {
     let bench = start().await;

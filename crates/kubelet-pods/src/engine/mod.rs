@@ -193,8 +193,7 @@ impl PodEngine {
         let store = Arc::new(PodStore::new(Arc::clone(&herald)));
         let board = Arc::new(StatusBoard::new(Arc::clone(&herald), Arc::clone(&clock), Arc::clone(&metrics)));
         let pods = PodRuntime::new(
-            Arc::clone(&runtime),
-            images,
+            (Arc::clone(&runtime), images),
             side.clone(),
             Arc::clone(&settings),
             Arc::clone(&clock),

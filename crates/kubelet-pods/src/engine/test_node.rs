@@ -280,8 +280,7 @@ pub fn started(parts: EngineDeps) -> PodEngine {
 pub fn runtime_with(fake: &node_api::cri::fake::FakeRuntime) -> crate::runtime::PodRuntime {
     let shared = Arc::new(fake.clone());
     crate::runtime::PodRuntime::new(
-        shared.clone(),
-        shared,
+        (shared.clone(), shared),
         Arc::new(TestNode::default()).side(),
         Arc::new(settings(Path::new("/nonexistent"))),
         base::SystemClock::shared(),

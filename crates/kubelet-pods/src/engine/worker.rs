@@ -22,7 +22,7 @@ use crate::runtime::docker_config::CredentialsError;
 use crate::runtime::kill::Grace;
 use crate::runtime::record::RuntimePod;
 use crate::runtime::registry_auth::Keyring;
-use crate::runtime::sync::Terms;
+use crate::runtime::sync::{PodSyncResult, Terms};
 
 /// Time between two tries after an error that says nothing about when to try again.
 const RETRY: Duration = Duration::from_secs(10);
@@ -206,6 +206,12 @@ impl Inner {
         if job.interrupt.is_cancelled() {
             return Ran::Again(Duration::ZERO);
         }
+        self.conclude(job, &result, is_known).await
+    }
+
+    /// When to run again after a sync, which may be known of already; what went wrong is told.
+    async fn conclude(self: &Arc<Self>, job: &Job, result: &PodSyncResult, is_known: bool) -> Ran {
+        let pod = &job.pod;
         if result.errors.is_empty() {
             if result.acted && !is_known && self.settings.on_demand_relists {
                 self.pleg.relist_handle().request(&pod.metadata.uid);

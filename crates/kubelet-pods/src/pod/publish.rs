@@ -183,7 +183,7 @@ impl StatusBoard {
                     }
                     entry.sent = entry.sent.max(version);
                     entry.failed = None;
-                    entry.answered = answered.map(Arc::new).or(entry.answered.take());
+                    entry.answered = answered.or(entry.answered.take());
                     if let Some(in_api) = store.in_api(&letter.pod) {
                         entry.catch_up(&in_api);
                     }
@@ -247,7 +247,8 @@ impl StatusBoard {
             Some(body) => Some(pods.patch_status(&letter.pod.metadata.name, &Patch::Strategic(body)).await?),
             None => None,
         };
-        let there = answered.as_ref().unwrap_or(there);
+        let answered = answered.map(Arc::new);
+        let there = answered.as_deref().unwrap_or(there);
         if deletable(there, letter.finished) {
             let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
             pods.delete_this(&there.metadata, options).await?;
@@ -269,7 +270,7 @@ struct Letter {
 
 enum Sent {
     /// The server has it, and answered so if there was a difference.
-    Current(Option<Pod>),
+    Current(Option<Arc<Pod>>),
     /// Another pod has the name by now.
     Replaced,
 }

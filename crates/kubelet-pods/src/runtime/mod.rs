@@ -75,8 +75,7 @@ pub struct PodRuntime {
 
 impl PodRuntime {
     pub fn new(
-        runtime: Arc<dyn Runtime>,
-        images: Arc<dyn Images>,
+        (runtime, images): (Arc<dyn Runtime>, Arc<dyn Images>),
         side: NodeSide,
         settings: Arc<PodSettings>,
         clock: SharedClock,

@@ -168,6 +168,8 @@ fn idles(before: Option<ProcessorTime>, now: Option<ProcessorTime>) -> bool {
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
+    use base::{CancellationToken, TaskGroup};
+
     use super::*;
 
     /// Two processors that are all idle or not at all.
@@ -194,7 +196,9 @@ mod tests {
         processors: Arc<Switched>,
         starts: Arc<Starts>,
         began: Arc<Mutex<Vec<&'static str>>>,
-        tasks: Vec<tokio::task::JoinHandle<()>>,
+        /// Who is told to go, in the order in which they came.
+        goes: Vec<CancellationToken>,
+        tasks: TaskGroup,
     }
 
     impl Bench {
@@ -202,18 +206,24 @@ mod tests {
             let processors = Arc::<Switched>::default();
             let starts = Arc::new(Starts::new(processors.clone()));
             let running = Arc::clone(&starts);
-            let tasks = vec![tokio::spawn(async move { running.run().await })];
-            Self { processors, starts, began: Arc::default(), tasks }
+            let tasks = TaskGroup::new("test");
+            tasks.spawn_cancellable("starts", async move { running.run().await });
+            Self { processors, starts, began: Arc::default(), goes: Vec::new(), tasks }
         }
 
         /// Somebody who wants to start something that takes so long.
         async fn begin(&mut self, name: &'static str, kind: Kind, priority: i32, takes: Duration) {
             let (starts, began) = (Arc::clone(&self.starts), Arc::clone(&self.began));
-            self.tasks.push(tokio::spawn(async move {
-                let _turn = starts.turn(kind, priority).await;
-                began.lock().push(name);
-                tokio::time::sleep(takes).await;
-            }));
+            let goes = CancellationToken::new();
+            self.goes.push(goes.clone());
+            self.tasks.spawn_cancellable("start", async move {
+                let starting = async {
+                    let _turn = starts.turn(kind, priority).await;
+                    began.lock().push(name);
+                    tokio::time::sleep(takes).await;
+                };
+                goes.run_until_cancelled(starting).await;
+            });
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
 
@@ -260,9 +270,9 @@ mod tests {
         for name in ["1", "2", "3", "4", "5", "6"] {
             bench.begin(name, Kind::Sandbox, 0, SECOND).await;
         }
-        // One that waits, and one that is on: a task that is aborted drops its future.
-        bench.tasks[5].abort();
-        bench.tasks[1].abort();
+        // One that waits, and one that is on.
+        bench.goes[4].cancel();
+        bench.goes[0].cancel();
         assert_eq!(bench.began_within(10).await, "1 2 3 4 6");
         assert_eq!(bench.began_within(2000).await, "");
         let state = bench.starts.state.lock();

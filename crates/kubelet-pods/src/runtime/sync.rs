@@ -128,8 +128,9 @@ impl PodRuntime {
         };
         let status = sandbox.made.take().filter(|_| seen.is_empty());
         let (containers, errors) = self.start_all(pod, seen, actions, terms, &sandbox).await;
-        // Of what failed there may be something.
-        let made = status.filter(|_| errors.is_empty()).map(|sandbox| Made { sandbox, containers, _hold: hold });
+        // Of what failed or was broken off there may be something.
+        let is_whole = errors.is_empty() && !terms.interrupt.is_cancelled();
+        let made = status.filter(|_| is_whole).map(|sandbox| Made { sandbox, containers, _hold: hold });
         Ok(Done { errors, made })
     }
 
