@@ -125,9 +125,11 @@ impl Starts {
             let (sender, admitted) = oneshot::channel();
             state.waiting.insert(key, sender);
             state.admit(self.limit);
+            if state.waiting.contains_key(&key) {
+                self.queued.notify_one();
+            }
             (Turn { starts: self, key }, admitted)
         };
-        self.queued.notify_one();
         // The sender is there as long as the turn is.
         let _ = admitted.await;
         turn
