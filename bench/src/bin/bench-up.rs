@@ -39,9 +39,9 @@ fn command() -> Command {
 fn main() -> Result<()> {
     let matches = command().get_matches();
     // Processes are known by where their programs are.
-    let path = |name: &str| matches.get_one::<PathBuf>(name).and_then(|path| std::path::absolute(path).ok());
-    let binaries = path("bin-dir").unwrap_or_else(own_bin_dir);
-    let images = path("images-dir").unwrap_or_else(|| binaries.with_file_name("images"));
+    let path = |name: &str| matches.get_one::<PathBuf>(name).map(std::path::absolute).transpose();
+    let binaries = path("bin-dir")?.unwrap_or_else(own_bin_dir);
+    let images = path("images-dir")?.unwrap_or_else(|| binaries.with_file_name("images"));
     let number = |name: &str| matches.get_one::<usize>(name).copied();
     let plan = Plan { binaries, images, rounds: number("rounds").unwrap_or(1), pods: number("pods").unwrap_or(0) };
     component_base::tls::install_default();

@@ -35,6 +35,8 @@ const RENEWED_EVERY: Duration = Duration::from_secs(10);
 const SETTLE: Duration = Duration::from_secs(20);
 /// How long a control group may take to become empty.
 const GROUP_LIMIT: Duration = Duration::from_secs(5);
+/// How many pods for each processor are asked for at a time where they take turns.
+const AT_A_TIME: usize = 2;
 const LABEL: (&str, &str) = ("bench", "runtime-alone");
 
 /// What it took from the first call until all containers ran.
@@ -43,9 +45,6 @@ pub(super) struct Needed {
     /// Of the whole machine, the kernel's own work included.
     pub(super) cpu_seconds: f64,
 }
-
-/// How many pods for each processor are asked for at a time where they take turns.
-const AT_A_TIME: usize = 2;
 
 /// How the runtime is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

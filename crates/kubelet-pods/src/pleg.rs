@@ -433,6 +433,24 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_look_that_is_older_than_what_is_known_takes_nothing_back() {
+        let runtime = FakeRuntime::new(TokioClock::shared(), &TaskGroup::new("test"));
+        let (events, mut changes) = mpsc::channel(EVENT_QUEUE);
+        let cache = Arc::new(RuntimeCache::default());
+        let pleg = pleg(&runtime, &cache, events);
+        // A complete look begins, and lists before its worker makes the pod.
+        let begun = Instant::now();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let id = runtime.run_pod_sandbox(sandbox(), "").await.unwrap();
+        let made = runtime.pod_sandbox_status(&id, false).await.unwrap().status.unwrap();
+        assert!(pleg.look_at_new("u", Made::of(made, Vec::new())).await);
+        assert_eq!(changes.try_recv().unwrap().uid, "u");
+        assert!(pleg.compare("u", &[], &[], begun, false).await);
+        assert!(changes.try_recv().is_err(), "it has not gone");
+        assert!(cache.get("u").unwrap().has_ready_sandbox() && cache.outline("u").contains_key(&id));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn changes_are_told_once() {
         let group = TaskGroup::new("test");
         let runtime = FakeRuntime::new(TokioClock::shared(), &group);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use api_types::core_v1::Pod;
 use component_helpers::{pod_requests, qos};
 
-use crate::pod::is_critical;
+use crate::pod::{is_critical, priority};
 
 /// What is missing, by resource; CPU in thousandths.
 pub(crate) type Missing = BTreeMap<String, i64>;
@@ -28,7 +28,6 @@ fn listed(left: &Missing) -> String {
 
 /// Whether `newcomer` may take the place of `other`.
 fn yields(newcomer: &Pod, other: &Pod) -> bool {
-    let priority = |pod: &Pod| pod.spec.priority.unwrap_or_default();
     is_critical(newcomer) && !is_critical(other) || priority(other) < priority(newcomer)
 }
 

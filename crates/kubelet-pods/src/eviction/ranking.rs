@@ -8,13 +8,14 @@ use api_types::core_v1::Pod;
 use component_helpers::pod_requests;
 
 use super::usage::{FileSystems, FsStatsTypes, PodUse};
+use crate::pod;
 use crate::resources::thresholds::Signal;
 
 /// Sorts pods so that the first one should go first.
 pub(super) fn rank(pods: &mut [Arc<Pod>], uses: &HashMap<String, PodUse>, signal: Signal, layout: FileSystems) {
     let none = PodUse::default();
     let used = |pod: &Pod| uses.get(&pod.metadata.uid).unwrap_or(&none);
-    let priority = |one: &Pod, other: &Pod| of(one).cmp(&of(other));
+    let priority = |one: &Pod, other: &Pod| pod::priority(one).cmp(&pod::priority(other));
     match signal.resource() {
         "memory" => pods.sort_by(|one, other| {
             let key = |pod: &Pod| Excess::new(used(pod).memory_bytes, request(pod, "memory"));
@@ -64,10 +65,6 @@ impl Excess {
 fn by_excess(one: &Excess, other: &Excess, priority: impl Fn() -> Ordering) -> Ordering {
     let first = other.unknown.cmp(&one.unknown).then(other.exceeds.cmp(&one.exceeds));
     first.then_with(priority).then(other.by.cmp(&one.by))
-}
-
-fn of(pod: &Pod) -> i32 {
-    pod.spec.priority.unwrap_or_default()
 }
 
 fn request(pod: &Pod, name: &str) -> i64 {

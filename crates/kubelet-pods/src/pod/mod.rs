@@ -115,6 +115,16 @@ pub(crate) fn is_mirror(pod: &Pod) -> bool {
 /// Priority from which on a pod is critical to the system.
 const CRITICAL_PRIORITY: i32 = 2_000_000_000;
 
+/// How much a pod matters beside others, as it says itself.
+pub(crate) fn priority(pod: &Pod) -> i32 {
+    pod.spec.priority.unwrap_or_default()
+}
+
+/// The same for who gets something first: what is critical to the system need not say so.
+pub(crate) fn importance(pod: &Pod) -> i32 {
+    if is_critical(pod) { priority(pod).max(CRITICAL_PRIORITY) } else { priority(pod) }
+}
+
 /// Whether the node must make room for the pod.
 pub(crate) fn is_critical(pod: &Pod) -> bool {
     is_static(pod) || is_mirror(pod) || pod.spec.priority.is_some_and(|priority| priority >= CRITICAL_PRIORITY)

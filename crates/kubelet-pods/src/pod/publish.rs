@@ -169,8 +169,8 @@ impl StatusBoard {
     }
 
     async fn send(&self, client: &Client, store: &PodStore, liveness: &dyn Liveness, uid: &str) {
-        let Some((letter, version)) = self.letter(store, uid) else { return };
-        let pod = &letter.pod;
+        let Some(letter) = self.letter(store, uid) else { return };
+        let (pod, version) = (&letter.pod, letter.version);
         if is_static(pod) && letter.there.is_none() {
             // Without a mirror the status stays here.
             return;
@@ -199,8 +199,7 @@ impl StatusBoard {
         }
     }
 
-    /// What there is to send of a pod, and its version.
-    fn letter(&self, store: &PodStore, uid: &str) -> Option<(Letter, u64)> {
+    fn letter(&self, store: &PodStore, uid: &str) -> Option<Letter> {
         let entries = self.entries.lock();
         let entry = entries.get(uid)?;
         let (in_api, answered) = (store.in_api(&entry.pod), entry.answered.as_ref());
@@ -210,8 +209,14 @@ impl StatusBoard {
             }
             (in_api, _) => in_api,
         };
-        let (pod, status, finished) = (Arc::clone(&entry.pod), Arc::clone(&entry.status), entry.finished);
-        Some((Letter { pod, status, finished, there, is_doubted: entry.failed.is_some() }, entry.version))
+        Some(Letter {
+            pod: Arc::clone(&entry.pod),
+            status: Arc::clone(&entry.status),
+            version: entry.version,
+            finished: entry.finished,
+            there,
+            is_doubted: entry.failed.is_some(),
+        })
     }
 
     /// Sends the differences from what is known of the API server's pod. Upstream reads it first each time; here that is done
@@ -261,6 +266,8 @@ impl StatusBoard {
 struct Letter {
     pod: Arc<Pod>,
     status: Arc<PodStatus>,
+    /// That of the status.
+    version: u64,
     finished: bool,
     /// The pod as the API server has it, as far as is known.
     there: Option<Arc<Pod>>,
@@ -505,7 +512,7 @@ mod tests {
     async fn differences_are_those_from_the_latest_state() {
         let board = StatusBoard::new(Arc::default(), base::TokioClock::shared(), KubeletMetrics::unseen());
         let store = PodStore::default();
-        let phase = |board: &StatusBoard| board.letter(&store, "u").unwrap().0.there.unwrap().status.phase.clone();
+        let phase = |board: &StatusBoard| board.letter(&store, "u").unwrap().there.unwrap().status.phase.clone();
         store.put(&there("5", status("Pending", "False")));
         board.set(&there("5", PodStatus::default()), status("Running", "True"));
         assert_eq!(phase(&board), "Pending");

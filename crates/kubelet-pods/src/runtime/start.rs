@@ -16,7 +16,7 @@ use super::images::{Ready, Wanted};
 use super::kill::Grace;
 use super::record::{RecordState, RuntimePod};
 use super::security::SecurityError;
-use super::starts::{Kind, priority};
+use super::starts::Kind;
 use super::sync::{ReadySandbox, Terms};
 use super::text::{self, go_duration};
 use super::{PodRuntime, inspect, security, stop_signal, termination};
@@ -73,11 +73,8 @@ impl PodRuntime {
             self.failed(&about, &message);
             Failure::new(WaitingReason::CreateContainerConfigError, message)
         })?;
-        let turn = tokio::select! {
-            biased;
-            () = terms.interrupt.cancelled() => return Err(Failure::new(WaitingReason::CreateContainerError, "context canceled")),
-            turn = self.starts.turn(Kind::Container, priority(pod)) => turn,
-        };
+        let turn = self.starts.turn_of(pod, Kind::Container, terms.interrupt).await;
+        let turn = turn.ok_or_else(|| Failure::new(WaitingReason::CreateContainerError, "context canceled"))?;
         let id = self.create(made, sandbox, &about).await?;
         self.actuated.set(&pod.metadata.uid, &container.name, &container.resources);
         self.side.events.event(about.clone(), Level::Normal, "Created", "Container created");

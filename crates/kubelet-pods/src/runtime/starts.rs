@@ -1,7 +1,7 @@
 //! How many sandboxes and containers are made at a time.
 //!
-//! A runtime that is asked for all pods of a node at once has its processes wait for one another, and needs a third more
-//! for each than when it is asked for a few per processor (`make bench-up`). So starts take turns while the processors are
+//! A runtime that is asked for all pods of a node at once has its processes wait for one another, and needs a fifth to a
+//! third more for each than when it is asked for a few per processor (`make bench-up`). So starts take turns while the processors are
 //! busy: containers before sandboxes, that what was begun comes to its end, and what matters more before what matters less.
 //! Nobody waits for what does not need processors: where they idle for longer than a moment more and more are let in, and a
 //! start that takes very long does not count any more. Upstream asks for all at once.
@@ -12,10 +12,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_types::core_v1::Pod;
+use base::CancellationToken;
 use parking_lot::Mutex;
 use sys::proc::{Proc, ProcessorTime};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
+
+use crate::pod::importance;
 
 /// Starts at a time for each processor.
 const PER_PROCESSOR: usize = 2;
@@ -52,11 +55,6 @@ pub enum Kind {
     Sandbox,
 }
 
-/// How much it matters that a pod starts.
-pub fn priority(pod: &Pod) -> i32 {
-    pod.spec.priority.unwrap_or_default()
-}
-
 /// Gives out the turns. Somebody has to [`run`](Self::run) it.
 pub struct Starts {
     processors: Arc<dyn Processors>,
@@ -67,7 +65,7 @@ pub struct Starts {
     queued: Notify,
 }
 
-/// Kind, priority, and the order of arrival.
+/// Kind, importance, and the order of arrival.
 type Key = (Kind, Reverse<i32>, u64);
 
 #[derive(Default)]
@@ -116,12 +114,17 @@ impl Starts {
         Self { processors, limit, state: Mutex::default(), queued: Notify::new() }
     }
 
+    /// Waits for a pod's turn; `None` where nobody waits for the pod any more.
+    pub async fn turn_of(&self, pod: &Pod, kind: Kind, interrupt: &CancellationToken) -> Option<Turn<'_>> {
+        interrupt.run_until_cancelled(self.turn(kind, importance(pod))).await
+    }
+
     /// Waits for a turn. Nothing is left of it where the caller drops the future.
-    pub async fn turn(&self, kind: Kind, priority: i32) -> Turn<'_> {
+    async fn turn(&self, kind: Kind, importance: i32) -> Turn<'_> {
         let (turn, admitted) = {
             let mut state = self.state.lock();
             state.arrivals += 1;
-            let key = (kind, Reverse(priority), state.arrivals);
+            let key = (kind, Reverse(importance), state.arrivals);
             let (sender, admitted) = oneshot::channel();
             state.waiting.insert(key, sender);
             state.admit(self.limit);
@@ -170,7 +173,7 @@ fn idles(before: Option<ProcessorTime>, now: Option<ProcessorTime>) -> bool {
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use base::{CancellationToken, TaskGroup};
+    use base::TaskGroup;
 
     use super::*;
 
@@ -279,6 +282,25 @@ mod tests {
         assert_eq!(bench.began_within(2000).await, "");
         let state = bench.starts.state.lock();
         assert!(state.on.is_empty() && state.waiting.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_is_not_waited_for_has_no_turn() {
+        let (bench, interrupt) = (Bench::new(), CancellationToken::new());
+        assert!(bench.starts.turn_of(&Pod::default(), Kind::Sandbox, &interrupt).await.is_some());
+        interrupt.cancel();
+        assert!(bench.starts.turn_of(&Pod::default(), Kind::Sandbox, &interrupt).await.is_none());
+        assert!(bench.starts.state.lock().waiting.is_empty());
+    }
+
+    #[test]
+    fn pods_of_the_system_go_first_though_they_do_not_say_so() {
+        let mut of_a_file = Pod::default();
+        of_a_file.metadata.annotations.insert(crate::pod::CONFIG_SOURCE.into(), "file".into());
+        let mut of_a_user = Pod::default();
+        of_a_user.spec.priority = Some(1000);
+        assert!(importance(&of_a_file) > importance(&of_a_user));
+        assert!(importance(&of_a_user) > importance(&Pod::default()));
     }
 
     #[test]

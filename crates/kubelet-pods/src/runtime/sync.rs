@@ -17,7 +17,7 @@ use super::record::{RecordState, RuntimePod, SandboxRecord};
 use super::registry_auth::Keyring;
 use super::sandbox;
 use super::security::Defaults;
-use super::starts::{Kind, priority};
+use super::starts::Kind;
 use super::sync_error::{SandboxError, SyncError};
 use crate::interfaces::Level;
 use crate::pod::containers::{Member, Role, member};
@@ -223,11 +223,7 @@ impl PodRuntime {
             return Ok(Some(ReadySandbox { id, config, ips, handler, made: None }));
         }
         make_log_directory(&logs).map_err(|error| failed(SandboxError::LogDirectory(error)))?;
-        let turn = tokio::select! {
-            biased;
-            () = terms.interrupt.cancelled() => return Ok(None),
-            turn = self.starts.turn(Kind::Sandbox, priority(pod)) => turn,
-        };
+        let Some(turn) = self.starts.turn_of(pod, Kind::Sandbox, terms.interrupt).await else { return Ok(None) };
         let began = Instant::now();
         let made = self.runtime.run_pod_sandbox(config.clone(), &setup.runtime_handler).await;
         drop(turn);
